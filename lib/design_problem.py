@@ -1,0 +1,79 @@
+"""The problem that runs through the chapter: one card, one model, two kinds of request, a deadline. Source: section 8.0."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lib import hardware, model, records, step_time
+from lib.checks import one_of
+from lib.clocks import Clock, Reading
+from lib.units import GIB
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A model on a share of a card; bytes are binary, as the chapter gives them in GiB."""
+
+    card: hardware.Card
+    cards: int
+    model: model.Transformer
+    bytes_per_element: int
+    share_bytes: int
+    kv_pool_bytes: int
+
+
+INSTANCE = Instance(
+    card=hardware.RTX_PRO_6000, cards=1, model=model.QWEN3_8B, bytes_per_element=2, share_bytes=32 * GIB, kv_pool_bytes=12 * GIB
+)
+
+
+@dataclass(frozen=True)
+class RequestKind:
+    """What every request of a kind has in common: tokens in, tokens out, the prefix it shares, seconds from arrival allowed."""
+
+    name: str
+    input_tokens: int
+    output_tokens: int
+    shared_prefix_tokens: int
+    deadline_s: int
+
+
+SHORT_CHAT = RequestKind("short chat", input_tokens=2048, output_tokens=256, shared_prefix_tokens=0, deadline_s=7)
+LONG_CONTEXT = RequestKind("long context", input_tokens=8192, output_tokens=256, shared_prefix_tokens=6144, deadline_s=7)
+LONG_REQUESTS_AT_ONCE = 16
+ASSUMED_QUEUE_S = 0.1
+
+
+class Prompt(StrEnum):
+    """The prompts whose prefill time is known: two were measured, one comes from the fit."""
+
+    SHORT = "2K"
+    LONG_CACHED = "8K, 6K of it cached"
+    LONG = "8K, nothing cached"
+
+
+def prefill_alone(prompt: Prompt) -> Reading:
+    """Time from start to first output of one request alone, in whole ms as the chapter rounds it, with its clock.
+
+    Raises InputError for any other prompt. Source: record batch_sweep (client); section 8.2.2 for the fit.
+    """
+    match one_of("prompt", prompt, Prompt):
+        case Prompt.LONG:
+            pairs = step_time.causal_pairs(LONG_CONTEXT.input_tokens)
+            milliseconds = step_time.fit_batch1(LONG_CONTEXT.input_tokens, pairs) / 1e6
+            return Reading(round(milliseconds) / 1e3, Clock.FIT, "prefill of 8192 tokens as one step")
+        case Prompt.LONG_CACHED:
+            row = _alone("8k_prefix6k_cached")
+            return Reading(round(row["ttft_median_ms"]) / 1e3, Clock.CLIENT, "prefill of the 2048 tokens behind a cached prefix")
+        case _:
+            row = _alone("2k_independent")
+            return Reading(round(row["ttft_median_ms"]) / 1e3, Clock.CLIENT, "prefill of 2048 tokens")
+
+
+def interval_alone() -> Reading:
+    """Mean time between two outputs of one short request alone, in tenths of a ms as the chapter rounds it (clock: client)."""
+    row = _alone("2k_independent")
+    return Reading(round(row["mean_output_interval_median_ms"], 1) / 1e3, Clock.CLIENT, "between two outputs")
+
+
+def _alone(input_kind: str) -> dict[str, float]:
+    return records.table("batch_sweep").one(input_kind=input_kind, batch_requests=1)

@@ -1,0 +1,106 @@
+"""What a user waits for: time to first token, intervals between outputs, the whole request, and what a deadline leaves."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lib import step_time
+from lib.checks import InputError, one_of, seconds, whole
+
+
+def time_to_first_token(queue_s: float, prefill_s: float) -> float:
+    """TTFT in seconds: waiting, then processing the prompt, whose last token yields the first output. Source: section 8.1.3."""
+    return seconds("queue_s", queue_s) + seconds("prefill_s", prefill_s)
+
+
+def request_time(ttft_s: float, intervals_s: Sequence[float]) -> float:
+    """Time in seconds from arrival to the last output; G outputs have G - 1 intervals. Source: section 8.1.3."""
+    return math.fsum([seconds("ttft_s", ttft_s), *(seconds("interval", interval) for interval in intervals_s)])
+
+
+def slack(deadline_s: float, request_s: float) -> float:
+    """Seconds that the deadline leaves; negative when the request is late. Source: section 8.0."""
+    return seconds("deadline", deadline_s, above_zero=True) - seconds("request_s", request_s)
+
+
+class InsertedAs(StrEnum):
+    """Two ways for a foreign prefill to reach a running request: they cost differently, so they are kept apart."""
+
+    OWN_PASS = "a pass of its own"
+    INSIDE_STEP = "inside a decode step"
+
+
+def delay_of_inserted_prefill(tokens: int, alone_s: float, inserted_as: InsertedAs) -> float:
+    """Seconds that one foreign prefill adds to one interval of a running request.
+
+    As a pass of its own it adds all the time it takes alone (section 8.1.1). Inside a step it shares the fixed part
+    with the decode that runs anyway and adds only its tokens and pairs, by the fit (section 8.2.2).
+    """
+    tokens, alone_s = whole("tokens", tokens, at_least=1), seconds("alone_s", alone_s)
+    if one_of("inserted_as", inserted_as, InsertedAs) is InsertedAs.OWN_PASS:
+        return alone_s
+    with_it = step_time.fit_batch1(tokens + 1, step_time.causal_pairs(tokens) + 1)
+    without = step_time.fit_batch1(1, 1)
+    return (with_it - without) / 1e9
+
+
+@dataclass(frozen=True)
+class TimedRequest:
+    """One request on the clock: seconds of queue and prefill, the interval before each later output, and its deadline."""
+
+    queue_s: float
+    prefill_s: float
+    intervals_s: tuple[float, ...]
+    delayed: tuple[int, ...]
+    deadline_s: float
+
+    @property
+    def ttft_s(self) -> float:
+        return time_to_first_token(self.queue_s, self.prefill_s)
+
+    @property
+    def total_s(self) -> float:
+        return request_time(self.ttft_s, self.intervals_s)
+
+    @property
+    def slack_s(self) -> float:
+        return slack(self.deadline_s, self.total_s)
+
+    @property
+    def longest_interval_s(self) -> float:
+        """The longest wait between two outputs; 0 when there is only one output. TTFT is not an interval."""
+        return max(self.intervals_s, default=0.0)
+
+
+def timed_request(
+    queue_s: float,
+    prefill_s: float,
+    interval_s: float,
+    outputs: int,
+    deadline_s: float,
+    inserted: int = 0,
+    delay_s: float = 0.0,
+) -> TimedRequest:
+    """A request of `outputs` tokens whose intervals are equal, but for those that a foreign prefill lengthens by `delay_s`.
+
+    The inserted prefills lie evenly apart, at most one in an interval. Source: section 8.1.1, figure 8-2.
+    """
+    intervals = whole("outputs", outputs, at_least=1) - 1
+    if whole("inserted", inserted) > intervals:
+        raise InputError("inserted", inserted, f"at most one in each of the {intervals} intervals")
+    interval_s, delay_s = seconds("interval", interval_s), seconds("delay_s", delay_s)
+    delayed = tuple((turn + 1) * intervals // (inserted + 1) for turn in range(inserted))
+    lengths = tuple(interval_s + delay_s if place in delayed else interval_s for place in range(intervals))
+    return TimedRequest(
+        seconds("queue", queue_s),
+        seconds("prefill_s", prefill_s),
+        lengths,
+        delayed,
+        seconds("deadline", deadline_s, above_zero=True),
+    )
+
+
+def prefills_that_fit(request: TimedRequest, delay_s: float) -> int:
+    """How many foreign prefills of this delay the request can still bear and be in time."""
+    return max(0, math.floor(request.slack_s / seconds("delay_s", delay_s, above_zero=True)))

@@ -1,0 +1,48 @@
+"""Units of bytes and of time, and amounts shown in them.
+
+Functions of this package take and give bytes, seconds, FLOP and tokens; another unit appears in a name
+or where an amount is shown. KiB, MiB and GiB are powers of 1024; kB, MB and GB are powers of 1000.
+"""
+
+from dataclasses import dataclass
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+KB, MB, GB = 10**3, 10**6, 10**9
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit as a ratio to the base unit (bytes, seconds, or the thing counted): one of it is `times / per` of the base."""
+
+    symbol: str
+    times: int = 1
+    per: int = 1
+
+    def of(self, amount: float) -> float:
+        """A base amount expressed in this unit."""
+        return amount * self.per / self.times
+
+    def to_base(self, number: float) -> float:
+        """A number of this unit as a base amount."""
+        return number * self.times / self.per
+
+
+UNITS = {
+    unit.symbol: unit
+    for unit in (
+        Unit("s"), Unit("ms", per=10**3), Unit("us", per=10**6), Unit("ns", per=10**9),
+        Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB), Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
+        Unit("token"), Unit("token/s"), Unit("requests"),
+    )
+}  # fmt: skip
+
+
+def shown(amount: float, unit: str, digits: int = 0, signed: bool = False) -> str:
+    """A base amount as text in a unit, such as `shown(0.0265, "ms", 1)` -> "26.5 ms".
+
+    Raises KeyError for an unknown unit. A value that rounds to zero has no minus sign.
+    """
+    number = f"{UNITS[unit].of(amount):{'+' if signed else ''},.{digits}f}"
+    if not any(digit in number for digit in "123456789"):
+        number = number.replace("-", "+" if signed else "")
+    return f"{number} {unit}"
