@@ -12,15 +12,14 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "in-step"
 LOCK = ROOT / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"
-FONT = ROOT / "figures" / "fonts" / "NotoSansSC-Regular.ttf"
-FONT_FAMILY = "Noto Sans SC"
+FONTS = ROOT / "figures" / "fonts"
 OLDEST = (3, 11)
 IMPORTS = ("numpy", "matplotlib.pyplot", "PIL", "ipywidgets", "plotly", "jupytext", "jupyterlab", "nbclient")
 OWN_IMPORTS = ("lib", "figures")
@@ -46,7 +45,7 @@ PROBLEMS = {
         "remove that kernel: .venv/bin/jupyter kernelspec remove python3, then " + BUILD,
     ),
     "no font": (
-        "The Chinese font is missing: {path}",
+        "The Chinese font is missing: {folder} holds none",
         "bring the file back: git checkout -- figures/fonts",
     ),
     "bad font": (
@@ -110,10 +109,13 @@ def venv_python(venv=VENV):  # type: (Path) -> Path
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def locked_versions(text):  # type: (str) -> Dict[str, Tuple[str, bool]]
-    """The lock as package -> (version, whether every platform needs it)."""
-    entries = re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)([^\n]*)", text, re.MULTILINE)
-    return {plain_name(name): (version, ";" not in rest) for name, version, rest in entries}
+def locked_versions(text):  # type: (str) -> Dict[str, Tuple[Set[str], bool]]
+    """The lock as package -> (its versions, whether every platform and Python needs it)."""
+    locked = {}  # type: Dict[str, Tuple[Set[str], bool]]
+    for name, version, rest in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)([^\n]*)", text, re.MULTILINE):
+        versions, everywhere = locked.get(plain_name(name), (set(), False))
+        locked[plain_name(name)] = (versions | {version}, everywhere or ";" not in rest)
+    return locked
 
 
 def plain_name(name):  # type: (str) -> str
@@ -121,13 +123,14 @@ def plain_name(name):  # type: (str) -> str
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def step_problems(locked, installed):  # type: (Dict[str, Tuple[str, bool]], Dict[str, str]) -> List[Problem]
-    """Packages that are missing or stand at another version than the lock's."""
-    for name, (version, everywhere) in sorted(locked.items()):
+def step_problems(locked, installed):  # type: (Dict[str, Tuple[Set[str], bool]], Dict[str, str]) -> List[Problem]
+    """The first package that is missing or stands at another version than the lock's."""
+    for name, (versions, everywhere) in sorted(locked.items()):
         if name not in installed and everywhere:
             return [Problem("out of step", why=name + " is missing")]
-        if installed.get(name, version) != version:
-            return [Problem("out of step", why="{} is {}, not {}".format(name, installed[name], version))]
+        if name in installed and installed[name] not in versions:
+            wanted = " or ".join(sorted(versions))
+            return [Problem("out of step", why="{} is {}, not {}".format(name, installed[name], wanted))]
     return []
 
 
@@ -142,10 +145,10 @@ def kernel_problems(argv, executable, error=""):  # type: (List[str], str, str) 
     return [Problem("foreign kernel", found=argv[0])]
 
 
-def font_problems(path, error=""):  # type: (Path, str) -> List[Problem]
-    """Whether the Chinese font's file is there and matplotlib reads it."""
-    if not path.is_file():
-        return [Problem("no font", path=path.name)]
+def font_problems(fonts, error=""):  # type: (Path, str) -> List[Problem]
+    """Whether the Chinese font's file is there and the figures find it."""
+    if not list(fonts.glob("*.ttf")):
+        return [Problem("no font", folder="figures/fonts")]
     return [Problem("bad font", why=error)] if error else []
 
 
@@ -160,7 +163,7 @@ def facts_problems(facts, lock_text):  # type: (Dict[str, Any], str) -> List[Pro
     found = step_problems(locked_versions(lock_text), facts["versions"])
     found += [Problem("package", why=why) for why in facts["failed imports"]]
     found += kernel_problems(facts["kernel"], facts["executable"], facts["kernel error"])
-    found += font_problems(FONT, facts["font error"])
+    found += font_problems(FONTS, facts["font error"])
     found += [Problem("own package", why=why) for why in facts["failed own imports"]]
     return found + own_package_problems(facts["origins"])
 
@@ -195,13 +198,14 @@ def kernel_facts():  # type: () -> Tuple[List[str], str]
         return [], str(error)
 
 
-def font_error(path):  # type: (Path) -> str
-    """Why matplotlib cannot use the font's file; empty when it can."""
+def font_error():  # type: () -> str
+    """Why the figures cannot use their Chinese font; empty when they can."""
     try:
         from matplotlib import font_manager
 
-        font_manager.fontManager.addfont(str(path))
-        font_manager.findfont(FONT_FAMILY, fallback_to_default=False)
+        from figures import style
+
+        font_manager.findfont(style.FONT_FAMILY, fallback_to_default=False)
     except Exception as error:  # a damaged file raises many kinds
         return str(error) or type(error).__name__
     return ""
@@ -215,11 +219,11 @@ def own_facts():  # type: () -> Dict[str, Any]
         "versions": installed_versions(),
         "failed imports": failed,
         "failed own imports": failed_own,
-        "origins": {name: sys.modules[name].__file__ for name in OWN_IMPORTS if name in sys.modules},
+        "origins": {name: sys.modules[name].__file__ or "" for name in OWN_IMPORTS if name in sys.modules},
         "kernel": kernel,
         "kernel error": kernel_error,
         "executable": sys.executable,
-        "font error": font_error(FONT) if FONT.is_file() else "",
+        "font error": font_error(),
     }
 
 

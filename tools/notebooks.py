@@ -1,0 +1,136 @@
+"""What a notebook pair is, what counts as its content, and the form in which a notebook is stored."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from jupytext.config import load_jupytext_configuration_file
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("chapters", "exercises", "solutions")
+KEEP = ("deletable", "editable", "jupyter", "nbgrader", "slideshow", "tags")
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+VIEW = "application/vnd.jupyter.widget-view+json"
+FORMAT = "py:percent"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The two sides of a notebook: the script that is edited and the notebook that is opened."""
+
+    root: Path
+    name: str
+
+    @property
+    def script(self) -> Path:
+        return self.root / (self.name + ".py")
+
+    @property
+    def notebook(self) -> Path:
+        return self.root / (self.name + ".ipynb")
+
+
+def pairs(root: Path = ROOT) -> list[Pair]:
+    """All pairs under a project's folder, those with one side missing included."""
+    stems = {
+        f"{folder}/{path.stem}"
+        for folder in FOLDERS
+        for pattern in ("*.py", "*.ipynb")
+        for path in (root / folder).glob(pattern)
+    }
+    return [Pair(root, stem) for stem in sorted(stems)]
+
+
+def read_notebook(text: str) -> Any:
+    """A notebook from its stored text."""
+    return nbformat.reads(text, as_version=4)
+
+
+def read_script(text: str) -> Any:
+    """A notebook from the text of its script."""
+    return jupytext.reads(text, fmt=FORMAT)
+
+
+def notebook_text(notebook: Any) -> str:
+    """The text in which a notebook is stored."""
+    return nbformat.writes(notebook, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
+
+
+def script_text(notebook: Any) -> str:
+    """The text in which a notebook's script is stored, the same that JupyterLab writes."""
+    bare = nbformat.v4.new_notebook(cells=notebook.cells, metadata={"kernelspec": dict(KERNEL)})
+    settings = load_jupytext_configuration_file(str(ROOT / "jupytext.toml"))
+    text: str = jupytext.writes(bare, fmt=FORMAT, config=settings)
+    return text.rstrip("\n") + "\n"
+
+
+def kept(metadata: dict[str, Any]) -> dict[str, Any]:
+    """The part of a cell's metadata that both sides carry."""
+    return {key: value for key, value in metadata.items() if key in KEEP}
+
+
+def content(notebook: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """What both sides of a pair must agree on."""
+    return [(cell["cell_type"], cell["source"], kept(cell["metadata"])) for cell in notebook["cells"]]
+
+
+def code_cells(notebook: Any) -> list[Any]:
+    """The cells that run; an empty one does not."""
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and joined(cell["source"]).strip()]
+
+
+def joined(text: str | list[str]) -> str:
+    """Text that may have come as a list of lines."""
+    return text if isinstance(text, str) else "".join(text)
+
+
+def clean(notebook: Any) -> Any:
+    """Bring a notebook, in place, to the form that is stored: nothing that changes from run to run."""
+    notebook["metadata"] = type(notebook["metadata"])(kernelspec=dict(KERNEL))
+    for cell in notebook["cells"]:
+        cell["metadata"] = type(cell["metadata"])(kept(cell["metadata"]))
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [output for output in map(clean_output, merged(cell["outputs"])) if output]
+    renumber(notebook)
+    return notebook
+
+
+def clean_output(output: Any) -> Any:
+    """One output without its live view; nothing where the view was all it had."""
+    data = output.get("data")
+    if data is None:
+        return output
+    data.pop(VIEW, None)
+    if "image/png" in data:  # the kernel ends the picture's text in a line break, JupyterLab does not
+        data["image/png"] = joined(data["image/png"]).strip()
+    return output if data else None
+
+
+def merged(outputs: list[Any]) -> Iterator[Any]:
+    """The outputs, neighbouring pieces of one stream joined: where they are cut is chance."""
+    last = None
+    for output in outputs:
+        if output["output_type"] != "stream":
+            last = None
+        elif last is not None and last["name"] == output["name"]:
+            last["text"] = joined(last["text"]) + joined(output["text"])
+            continue
+        else:
+            last = output
+        yield output
+
+
+def renumber(notebook: Any) -> None:
+    """Number the cells 1 … N when all ran from top to bottom, whatever ran in that kernel before."""
+    cells = code_cells(notebook)
+    counts = [cell["execution_count"] for cell in cells]
+    if None in counts or counts != sorted(set(counts)):
+        return
+    for number, cell in enumerate(cells, start=1):
+        cell["execution_count"] = number
+        for output in cell["outputs"]:
+            if output["output_type"] == "execute_result":
+                output["execution_count"] = number
