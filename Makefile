@@ -11,7 +11,7 @@ READY := .venv/in-step
 .PHONY: help env lab test check figures sync bench latency
 
 help: ## these lines
-	@sed -n 's/^\([a-z]*\):.*## /  make \1  /p' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 env: ## build or mend the environment in .venv
 	$(PYTHON) tools/environment.py $(ARGS)

@@ -134,3 +134,9 @@ def renumber(notebook: Any) -> None:
         for output in cell["outputs"]:
             if output["output_type"] == "execute_result":
                 output["execution_count"] = number
+
+
+def clean_before_save(model: dict[str, Any], path: str, **_: Any) -> None:
+    """JupyterLab's hook before saving: the chapter's notebooks are stored clean, a reader's own are left alone."""
+    if model["type"] == "notebook" and path.strip("/").split("/")[0] in FOLDERS:
+        clean(model["content"])

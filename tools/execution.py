@@ -1,0 +1,60 @@
+"""Runs notebooks so that the same notebook gives the same bytes each time."""
+
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from tools.notebooks import clean, code_cells, notebook_text, read_notebook
+
+SECONDS_PER_CELL = 300
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the run of one notebook ended: its text to store, or what went wrong."""
+
+    path: Path
+    text: str = ""
+    error: str = ""
+
+
+def run_all(paths: list[Path]) -> list[Run]:
+    """Run notebooks side by side; results in the order of the paths."""
+    if not paths:
+        return []
+    with ProcessPoolExecutor(min(PROCESSES, len(paths)), mp_context=get_context("spawn")) as pool:
+        return list(pool.map(run, paths))
+
+
+def run(path: Path) -> Run:
+    """Run one notebook in its own folder; the file is not touched."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    if sys.platform == "win32":
+        import asyncio
+
+        asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
+    notebook = read_notebook(path.read_text(encoding="utf-8"))
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS_PER_CELL,
+        kernel_name="python3",
+        record_timing=False,
+        store_widget_state=True,  # without it, Output widgets make nbclient fail; cleaning drops the state
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    at = [0]
+    client.on_cell_start = lambda cell, cell_index: at.__setitem__(0, cell_index)
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        return Run(path, error=f"cell {at[0] + 1}: {error.ename}: {error.evalue}")
+    except (CellTimeoutError, DeadKernelError) as error:
+        return Run(path, error=f"cell {at[0] + 1}: {type(error).__name__}: {error}")
+    for number, cell in enumerate(code_cells(notebook), start=1):
+        cell.execution_count = number
+    return Run(path, text=notebook_text(clean(notebook)))

@@ -1,0 +1,237 @@
+"""Brings each script and its notebook together by content, then runs the notebooks.
+
+The last commit, and the content on which both sides last agreed, tell which side was edited. File times tell nothing.
+Where both sides were edited, or nothing tells, every file stays as it is and the message says how to choose.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from tools.execution import run_all
+from tools.notebooks import (
+    ROOT,
+    Pair,
+    clean,
+    content,
+    notebook_text,
+    pairs,
+    read_notebook,
+    read_script,
+    script_text,
+)
+
+SCRIPT, NOTEBOOK = "py", "ipynb"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which side of a pair the other follows; no side where a person must choose."""
+
+    pair: Pair
+    leader: str
+    why: str
+
+
+def fingerprint(notebook: Any) -> str:
+    """One word for a notebook's content."""
+    return hashlib.sha256(json.dumps(content(notebook), sort_keys=True).encode("utf-8")).hexdigest()
+
+
+def sides(pair: Pair) -> dict[str, Any]:
+    """The sides of a pair that are there."""
+    found = {}
+    if pair.script.exists():
+        found[SCRIPT] = read_script(pair.script.read_text(encoding="utf-8"))
+    if pair.notebook.exists():
+        found[NOTEBOOK] = read_notebook(pair.notebook.read_text(encoding="utf-8"))
+    return found
+
+
+def committed(pair: Pair, side: str) -> str:
+    """The fingerprint of a side in the last commit; empty where there is none."""
+    show = subprocess.run(
+        ["git", "show", f"HEAD:./{pair.name}.{side}"], cwd=pair.root, capture_output=True, encoding="utf-8"
+    )
+    if show.returncode:
+        return ""
+    return fingerprint(read_script(show.stdout) if side == SCRIPT else read_notebook(show.stdout))
+
+
+class Agreements:
+    """The content on which the sides of each pair last agreed, kept outside of git for pairs not yet committed."""
+
+    def __init__(self, root: Path) -> None:
+        self._file = root / "build" / "agreed.json"
+        self._known: dict[str, str] = {}
+        if self._file.exists():
+            self._known = json.loads(self._file.read_text(encoding="utf-8"))
+
+    def last(self, pair: Pair) -> str:
+        """The fingerprint of the content last agreed on; empty where none is known."""
+        return self._known.get(pair.name, "")
+
+    def note(self, pair: Pair, agreed: str) -> None:
+        """Remember what the sides of a pair now agree on."""
+        self._known[pair.name] = agreed
+        self._file.parent.mkdir(exist_ok=True)
+        self._file.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def decide(pair: Pair, take: str, agreements: Agreements) -> Decision:
+    """Which side leads."""
+    there = sides(pair)
+    if take:
+        known = take in there
+        return Decision(pair, take if known else "", "you chose it" if known else f"there is no {pair.name}.{take}")
+    if len(there) == 1:
+        return Decision(pair, next(iter(there)), "the other side is missing")
+    now = {side: fingerprint(notebook) for side, notebook in there.items()}
+    if now[SCRIPT] == now[NOTEBOOK]:
+        return Decision(pair, SCRIPT, "")
+    untouched = [side for side in now if now[side] in (committed(pair, side), agreements.last(pair))]
+    if untouched == [NOTEBOOK]:
+        return Decision(pair, SCRIPT, "only the script was edited")
+    if untouched == [SCRIPT]:
+        return Decision(pair, NOTEBOOK, "only the notebook was edited")
+    return Decision(pair, "", "they were committed different" if untouched else "both were edited since they last agreed")
+
+
+def refusal(decision: Decision) -> str:
+    """What a person reads who has to choose."""
+    name = decision.pair.name
+    return (
+        f"{name}.py and {name}.ipynb differ: {decision.why}. Nothing was changed. Choose the side to keep:\n"
+        f'  make sync ARGS="--take py {name}"\n'
+        f'  make sync ARGS="--take ipynb {name}"'
+    )
+
+
+def bring_together(decision: Decision) -> str:
+    """Let the other side follow the leader; the fingerprint both then have."""
+    pair, there = decision.pair, sides(decision.pair)
+    if decision.leader == SCRIPT:
+        leader = there[SCRIPT]
+        with_outputs(leader, there.get(NOTEBOOK))
+    else:
+        leader = there[NOTEBOOK]
+    clean(leader)
+    write(pair.script, script_text(leader))
+    write(pair.notebook, notebook_text(leader))
+    return fingerprint(leader)
+
+
+def with_outputs(notebook: Any, old: Any) -> None:
+    """Give a script's notebook the ids of the cells it had, and the outputs of those that did not change."""
+    matched = matches(content(notebook), content(old) if old else [])
+    ids = {number: old.cells[other].id for number, other in matched.items()}
+    taken = set(ids.values())
+    for number, cell in enumerate(notebook.cells):
+        cell.id = ids.get(number) or new_id(cell, taken)
+        taken.add(cell.id)
+        if cell.cell_type == "code" and number in matched and old.cells[matched[number]].source == cell.source:
+            cell.outputs = old.cells[matched[number]].outputs
+            cell.execution_count = old.cells[matched[number]].execution_count
+
+
+def matches(new: list[Any], old: list[Any]) -> dict[int, int]:
+    """Which cell was which before: equal ones, and edited ones that stayed in their place."""
+    found = {}
+    plain = [[(kind, source) for kind, source, _ in cells] for cells in (new, old)]
+    for kind, a, b, c, d in SequenceMatcher(None, *plain, autojunk=False).get_opcodes():
+        if kind == "equal" or (kind == "replace" and b - a == d - c):
+            found.update({x: y for x, y in zip(range(a, b), range(c, d), strict=True) if new[x][0] == old[y][0]})
+    return found
+
+
+def new_id(cell: Any, taken: set[str]) -> str:
+    """An id that the same new cell gets on every machine."""
+    occurrence = 0
+    while True:
+        word = hashlib.sha256(f"{cell.cell_type}\n{cell.source}\n{occurrence}".encode()).hexdigest()[:8]
+        if word not in taken:
+            return word
+        occurrence += 1
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file if that changes it."""
+    data = text.encode("utf-8")
+    if not path.exists() or path.read_bytes() != data:
+        path.write_bytes(data)
+
+
+def disagreements(chosen: list[Pair]) -> list[str]:
+    """One line for each pair that has a lonely side or differs in content."""
+    found = []
+    for pair in chosen:
+        there = sides(pair)
+        if len(there) == 1:
+            found.append(f"{pair.name}.{SCRIPT if NOTEBOOK in there else NOTEBOOK} is missing")
+        elif fingerprint(there[SCRIPT]) != fingerprint(there[NOTEBOOK]):
+            found.append(f"{pair.name}.py and {pair.name}.ipynb differ")
+    return found
+
+
+def run_and_store(chosen: list[Pair]) -> list[str]:
+    """Run the notebooks and store those that ran through; a line for each that did not."""
+    failed = []
+    for result in run_all([pair.notebook for pair in chosen]):
+        if result.error:
+            failed.append(f"{result.path.parent.name}/{result.path.name}, {result.error}")
+        else:
+            write(result.path, result.text)
+    return failed
+
+
+def sync(chosen: list[Pair], take: str = "", execute: bool = True) -> list[str]:
+    """Bring pairs together and run them; what went wrong, in lines to print."""
+    if not chosen:
+        return []
+    agreements = Agreements(chosen[0].root)
+    decisions = [decide(pair, take, agreements) for pair in chosen]
+    refused = [refusal(decision) for decision in decisions if not decision.leader]
+    if refused:
+        return refused
+    for decision in decisions:
+        if decision.why:
+            print(f"{decision.pair.name}: the .{decision.leader} leads, {decision.why}")
+        agreements.note(decision.pair, bring_together(decision))
+    return run_and_store(chosen) if execute else []
+
+
+def choose(names: list[str], root: Path) -> list[Pair]:
+    """The pairs named, with or without a suffix; all where none is."""
+    every = {pair.name: pair for pair in pairs(root)}
+    wanted = [name.replace("\\", "/").removesuffix(".py").removesuffix(".ipynb") for name in names]
+    unknown = [name for name in wanted if name not in every]
+    if unknown:
+        raise SystemExit(f"no such notebook: {', '.join(unknown)}; there are: {', '.join(every)}")
+    return [every[name] for name in wanted] if wanted else list(every.values())
+
+
+def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
+    """Sync, or only check; zero when the pairs agree and all ran."""
+    parser = argparse.ArgumentParser(prog="make sync", description="Bring scripts and notebooks together and run them.")
+    parser.add_argument("names", nargs="*", help="such as chapters/8_0_design_problem (default: all)")
+    parser.add_argument("--take", choices=(SCRIPT, NOTEBOOK), default="", help="the side to keep; names are needed")
+    parser.add_argument("--check", action="store_true", help="say which pairs differ, change nothing")
+    parser.add_argument("--no-run", action="store_true", help="do not run the notebooks")
+    options = parser.parse_args(arguments)
+    if options.take and not options.names:
+        parser.error("--take needs the names of the notebooks")
+    chosen = choose(options.names, root)
+    problems = disagreements(chosen) if options.check else sync(chosen, options.take, not options.no_run)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
