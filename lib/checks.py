@@ -1,6 +1,5 @@
 """What a value must be, asked before anything is done with it."""
 
-import math
 import operator
 from collections.abc import Iterable
 from typing import SupportsFloat, SupportsIndex, TypeVar, cast
@@ -16,34 +15,34 @@ class InputError(ValueError):
         self.parameter, self.value, self.allowed = parameter, value, allowed
 
 
-def whole(parameter: str, value: object, at_least: int = 0) -> int:
-    """The value as an int, if it is a whole number of at least `at_least`.
+def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None = None) -> int:
+    """The value as an int, if it is a whole number between these bounds.
 
-    Raises InputError for fractions, text, truth values and smaller numbers.
+    Raises InputError for fractions, text, truth values and numbers outside.
     """
-    allowed = f"a whole number of at least {at_least}"
+    allowed = f"a whole number of at least {at_least}" if at_most is None else f"a whole number from {at_least} to {at_most:,}"
     try:
         number = operator.index(cast(SupportsIndex, value))
     except TypeError:
         raise InputError(parameter, value, allowed) from None
-    if isinstance(value, bool) or number < at_least:
+    if isinstance(value, bool) or number < at_least or (at_most is not None and number > at_most):
         raise InputError(parameter, value, allowed)
     return number
 
 
 def seconds(parameter: str, value: object, above_zero: bool = False) -> float:
-    """The value as a float, if it is a finite time of 0 s or more (or of more than 0 s).
+    """The value as a float, if it is a time from 0 s (or from just above it) to 1e9 s, some thirty years.
 
     Raises InputError for NaN, infinities, negative times, text and truth values.
     """
-    allowed = "a finite time " + ("above 0 s" if above_zero else "of 0 s or more")
+    allowed = f"a time from {'above ' if above_zero else ''}0 s to 1e9 s"
     if isinstance(value, (bool, str)):
         raise InputError(parameter, value, allowed)
     try:
         number = float(cast(SupportsFloat, value))
     except (TypeError, ValueError, OverflowError):
         raise InputError(parameter, value, allowed) from None
-    if not math.isfinite(number) or number < 0 or (above_zero and number == 0):
+    if not 0 <= number <= 1e9 or (above_zero and number == 0):
         raise InputError(parameter, value, allowed)
     return number
 
@@ -54,4 +53,4 @@ def one_of(parameter: str, value: object, choices: Iterable[T]) -> T:
     for choice in choices:
         if choice == value:
             return choice
-    raise InputError(parameter, value, "one of " + ", ".join(str(choice) for choice in choices))
+    raise InputError(parameter, value, "one of " + ", ".join(repr(str(choice)) for choice in choices))

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lib import hardware, model, records, step_time
+from lib import hardware, latency, model, records, step_time
 from lib.checks import one_of
 from lib.clocks import Clock, Reading
+from lib.latency import InsertedAs
 from lib.units import GIB
 
 
@@ -77,3 +78,32 @@ def interval_alone() -> Reading:
 
 def _alone(input_kind: str) -> dict[str, float]:
     return records.table("batch_sweep").one(input_kind=input_kind, batch_requests=1)
+
+
+def foreign_delay(inserted_as: InsertedAs) -> float:
+    """Seconds that the prefill of one foreign short request adds to an interval of a running one."""
+    return latency.delay_of_inserted_prefill(SHORT_CHAT.input_tokens, prefill_alone(Prompt.SHORT).seconds, inserted_as)
+
+
+def timed_request(
+    queue: float = ASSUMED_QUEUE_S,
+    interval: float = interval_alone().seconds,
+    outputs: int = SHORT_CHAT.output_tokens,
+    inserted: int = 0,
+    inserted_as: InsertedAs = InsertedAs.OWN_PASS,
+    prompt: Prompt = Prompt.SHORT,
+    deadline: float = SHORT_CHAT.deadline_s,
+) -> latency.TimedRequest:
+    """One request on the clock, times in seconds; by default the short request of section 8.1.1, alone on the card.
+
+    Raises InputError for values that make no sense. Source: section 8.1.1, figure 8-2.
+    """
+    return latency.timed_request(
+        queue=queue,
+        prefill=prefill_alone(prompt).seconds,
+        interval=interval,
+        outputs=outputs,
+        deadline=deadline,
+        inserted=inserted,
+        delay=foreign_delay(inserted_as),
+    )

@@ -1,5 +1,6 @@
 """What a user waits for: time to first token, intervals between outputs, the whole request, and what a deadline leaves."""
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +8,10 @@ from enum import StrEnum
 
 from lib import step_time
 from lib.checks import InputError, one_of, seconds, whole
+
+
+# Every interval of a request is kept, so that each can differ; this bounds the memory that takes.
+MOST_OUTPUTS = 1_000_000
 
 
 def time_to_first_token(queue_s: float, prefill_s: float) -> float:
@@ -64,6 +69,11 @@ class TimedRequest:
         return request_time(self.ttft_s, self.intervals_s)
 
     @property
+    def output_times_s(self) -> tuple[float, ...]:
+        """Seconds from arrival at which each output is returned."""
+        return tuple(itertools.accumulate(self.intervals_s, initial=self.ttft_s))
+
+    @property
     def slack_s(self) -> float:
         return slack(self.deadline_s, self.total_s)
 
@@ -74,30 +84,24 @@ class TimedRequest:
 
 
 def timed_request(
-    queue_s: float,
-    prefill_s: float,
-    interval_s: float,
-    outputs: int,
-    deadline_s: float,
-    inserted: int = 0,
-    delay_s: float = 0.0,
+    queue: float, prefill: float, interval: float, outputs: int, deadline: float, inserted: int = 0, delay: float = 0.0
 ) -> TimedRequest:
-    """A request of `outputs` tokens whose intervals are equal, but for those that a foreign prefill lengthens by `delay_s`.
+    """A request of `outputs` tokens whose intervals are equal, but for those that a foreign prefill lengthens by `delay`.
 
-    The inserted prefills lie evenly apart, at most one in an interval. Source: section 8.1.1, figure 8-2.
+    All times in seconds. The inserted prefills lie evenly apart, at most one in an interval. Raises InputError for
+    values that make no sense. Source: section 8.1.1, figure 8-2.
     """
-    intervals = whole("outputs", outputs, at_least=1) - 1
+    intervals = whole("outputs", outputs, at_least=1, at_most=MOST_OUTPUTS) - 1
     if whole("inserted", inserted) > intervals:
-        raise InputError("inserted", inserted, f"at most one in each of the {intervals} intervals")
-    interval_s, delay_s = seconds("interval", interval_s), seconds("delay_s", delay_s)
+        raise InputError("inserted", inserted, f"at most one in each interval, and {outputs} outputs have {intervals}")
+    interval, delay = seconds("interval", interval), seconds("delay", delay)
     delayed = tuple((turn + 1) * intervals // (inserted + 1) for turn in range(inserted))
-    lengths = tuple(interval_s + delay_s if place in delayed else interval_s for place in range(intervals))
     return TimedRequest(
-        seconds("queue", queue_s),
-        seconds("prefill_s", prefill_s),
-        lengths,
-        delayed,
-        seconds("deadline", deadline_s, above_zero=True),
+        queue_s=seconds("queue", queue),
+        prefill_s=seconds("prefill", prefill),
+        intervals_s=tuple(interval + delay if place in delayed else interval for place in range(intervals)),
+        delayed=delayed,
+        deadline_s=seconds("deadline", deadline, above_zero=True),
     )
 
 

@@ -32,7 +32,7 @@ UNITS = {
     for unit in (
         Unit("s"), Unit("ms", per=10**3), Unit("us", per=10**6), Unit("ns", per=10**9),
         Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB), Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
-        Unit("token"), Unit("token/s"), Unit("requests"),
+        Unit(""), Unit("token"), Unit("token/s"),
     )
 }  # fmt: skip
 
@@ -45,4 +45,4 @@ def shown(amount: float, unit: str, digits: int = 0, signed: bool = False) -> st
     number = f"{UNITS[unit].of(amount):{'+' if signed else ''},.{digits}f}"
     if not any(digit in number for digit in "123456789"):
         number = number.replace("-", "+" if signed else "")
-    return f"{number} {unit}"
+    return f"{number} {unit}".rstrip()

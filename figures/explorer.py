@@ -1,0 +1,206 @@
+"""A figure that a reader can move: controls, a question first, one picture redrawn in place, and read-outs beside the book's."""
+
+import base64
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from figures import page, registry
+from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
+from figures.words import words
+from lib.checks import InputError
+
+_WIDE = f"{page.SCREEN_WIDTH_PX}px"
+_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def explore(figure: str, **settings: Any) -> "Explorer":
+    """The explorer of a figure, by slug or number, at the book's values or at these settings.
+
+    A setting that makes no sense gives one sentence in place of the picture. Raises InputError for an unknown figure
+    or parameter.
+    """
+    return Explorer(registry.entry(figure), settings)
+
+
+class Explorer:
+    """One figure with its controls. Moving a control redraws the picture in place; what is stored shows where it began."""
+
+    def __init__(self, entry: registry.Entry, settings: Mapping[str, Any]) -> None:
+        self.entry = entry
+        self.controls = controls_of(entry.draw)
+        self.book = book_values(entry.draw, entry.arguments)
+        for unknown in settings.keys() - self.controls.keys():
+            raise InputError("setting", unknown, "one of " + ", ".join(self.controls))
+        self.settings = self.book | dict(settings)
+        self.question: Question = entry.exploration.question()
+        self._book_readouts = entry.exploration.readouts(**self.book)
+
+        self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
+        self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%"))
+        self._refusal, self._table = widgets.HTML(), widgets.HTML()
+        self._line, self._verdict = (widgets.HTML(layout=widgets.Layout(min_height=height)) for height in ("24px", "64px"))
+        # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
+        self._frame = widgets.Box([self._picture, self._refusal], layout=widgets.Layout(min_height=_tall(entry)))
+        self.readouts: tuple[Readout, ...] = ()
+        self._draw()
+        self._stored = self._static_bundle()
+        self._view = self._lay_out()
+        for name, widget in self.widgets.items():
+            widget.observe(lambda change, name=name: self._moved(name, change["new"]), names="value")
+
+    @property
+    def png(self) -> bytes:
+        """The picture as it stands; empty while a sentence is in its place."""
+        return b"" if self.sentence else self._picture.value
+
+    @property
+    def sentence(self) -> str:
+        """Why these settings make no sense, or nothing."""
+        return self._refused
+
+    @property
+    def line(self) -> str:
+        """Why the last move changed nothing, or nothing."""
+        return self._still
+
+    def move(self, **settings: Any) -> None:
+        """Set several controls at once and draw once, as the named settings do."""
+        self.settings |= settings
+        for name, value in settings.items():
+            control = self.controls[name]
+            self.widgets[name].value = control.to_position(value) if isinstance(control, Slider) else value
+        self._draw()
+
+    def predict(self, choice: str) -> str:
+        """Judge a prediction and draw the setting that was asked about; gives the verdict."""
+        verdict = self.question.verdict(choice)
+        self._verdict.value = f"<p>{escape(verdict)}</p>"
+        self.move(**self.book | dict(self.question.reveals))
+        return verdict
+
+    def _moved(self, name: str, position: Any) -> None:
+        control = self.controls[name]
+        value = control.to_parameter(position) if isinstance(control, Slider) else position
+        if value != self.settings[name]:
+            self.settings[name] = value
+            self._draw(moved=name)
+
+    def _draw(self, moved: str | None = None) -> None:
+        before = self._picture.value, tuple(map(str, self.readouts))
+        self._refused = self._still = ""
+        try:
+            readouts = self.entry.exploration.readouts(**self.settings)
+            picture = page.screen_png(self.entry.figure(**self.settings))
+        except InputError as error:
+            self._refused = f"Nothing to draw: {error}."
+        except Exception:
+            self._refused = "Nothing drawn: this is a fault in the figure, not in your settings."
+            raise
+        else:
+            self.readouts, self._picture.value = readouts, picture
+            if moved and before == (picture, tuple(map(str, readouts))):
+                self._still = self.entry.exploration.why_still(moved, self.settings)
+        finally:
+            self._show()
+
+    def _show(self) -> None:
+        self._picture.layout.display = "none" if self._refused else None
+        self._refusal.value = f"<p>{escape(self._refused)}</p>"
+        self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
+        self._line.value = f"<p>{escape(self._still)}&nbsp;</p>"
+
+    def _lay_out(self) -> widgets.VBox:
+        ask = widgets.HTML(f"<p><b>Before you move anything.</b> {escape(self.question.text)}</p>")
+        choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
+        starts = {"the book's values": self.book} | {
+            name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
+        }
+        named = _buttons({name: lambda values=values: self.move(**values) for name, values in starts.items()})
+        in_view = self.entry.exploration.in_view
+        shown = _grid([self.widgets[name] for name in in_view])
+        hidden = [widget for name, widget in self.widgets.items() if name not in in_view]
+        more = [widgets.Accordion([_grid(hidden)], titles=("more",))] if hidden else []
+        rows = [ask, choices, self._verdict, named, shown, *more, self._frame, self._line, self._table]
+        return widgets.VBox(rows, layout=widgets.Layout(max_width="680px"))
+
+    def _static_bundle(self) -> tuple[dict[str, str], dict[str, Any]]:
+        if self._refused:
+            return {"text/plain": self._refused}, {}
+        rows = _text_table(self.readouts)
+        title = f"Figure {self.entry.number}" + (" at the book's values" if self.settings == self.book else "")
+        data = {"text/plain": "\n".join([title, *rows]), "image/png": base64.b64encode(self._picture.value).decode("ascii")}
+        alt = words("en", self.entry.slug)["alt"]
+        return data, {"image/png": {"width": page.SCREEN_WIDTH_PX, "alt": alt}}
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = self._stored
+        return data | {_VIEW: self._view._repr_mimebundle_()[_VIEW]}, metadata
+
+
+def _tall(entry: registry.Entry) -> str:
+    width, height = entry.figure().get_size_inches()
+    return f"{round(page.SCREEN_WIDTH_PX * height / width)}px"
+
+
+def _widget(control: Control, value: Any) -> widgets.Widget:
+    how = {"style": {"description_width": "110px"}, "layout": widgets.Layout(width="320px")}
+    if isinstance(control, Choice):
+        start = value if value in control.options else control.options[0]
+        return widgets.Dropdown(options=[(str(option), option) for option in control.options], value=start, description=control.label, **how)
+    make = widgets.IntSlider if control.is_whole else widgets.FloatSlider
+    unit = f" ({control.unit})" if control.unit else ""
+    extra = {} if control.is_whole else {"readout_format": f".{_decimals(control.step)}f"}
+    low, high, start = _reach(control, value)
+    return make(value=start, min=low, max=high, step=control.step, description=control.label + unit, **extra, **how)
+
+
+def _reach(control: Slider, value: Any) -> tuple[float, float, float]:
+    """The ends of a slider, widened to where the reader started it, and its start; the low end for what it cannot show."""
+    try:
+        start = operator.index(value) if control.is_whole else float(control.to_position(value))
+    except (TypeError, ValueError, OverflowError):
+        start = math.nan
+    if not math.isfinite(start):
+        return control.low, control.high, control.low
+    return min(control.low, start), max(control.high, start), start
+
+
+def _decimals(step: float) -> int:
+    return len(f"{step:g}".partition(".")[2])
+
+
+def _buttons(actions: Mapping[str, Any]) -> widgets.Box:
+    buttons = []
+    for name, action in actions.items():
+        button = widgets.Button(description=name, layout=widgets.Layout(width="auto"))
+        button.on_click(lambda _, action=action: action())
+        buttons.append(button)
+    return widgets.Box(buttons, layout=widgets.Layout(flex_flow="row wrap"))
+
+
+def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
+    return widgets.GridBox(children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, 330px)"))
+
+
+def _text_table(readouts: Sequence[Readout]) -> list[str]:
+    wide = max(len(readout.label) for readout in readouts)
+    return [f"{readout.label:<{wide}}  {readout!s:>10}  {readout.clock}".rstrip() for readout in readouts]
+
+
+def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> str:
+    """Now, the book's value, the change and the clock of each read-out; dashes for now while there is no picture."""
+    heads = ("", "now", "book", "change", "clock")
+    rows = [
+        (there.label, str(here), str(there), here.change_from(there), here.clock) if here else (there.label, "–", str(there), "–", "")
+        for here, there in zip(now or [None] * len(book), book, strict=True)
+    ]
+    return f"<table>{_table_row('th', heads)}{''.join(_table_row('td', row) for row in rows)}</table>"
+
+
+def _table_row(tag: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{tag} style='text-align:right;padding:0 8px'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,0 +1,56 @@
+"""The paper a figure is drawn on: a fixed width, boxes placed in points, and the ways it leaves as a file."""
+
+import io
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from PIL import Image
+
+from figures import style
+
+FORMATS = ("svg", "pdf", "png")
+SCREEN_DPI = 144
+SCREEN_WIDTH_PX = 640
+# Without these entries a file would carry the hour it was drawn or the program that drew it.
+_NO_DATES = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+
+
+def new_page(height_pt: float) -> Figure:
+    """An empty figure of the book's width and this height (pt)."""
+    figure = Figure(figsize=(style.WIDTH_PT / 72, height_pt / 72), dpi=72)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def box(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes whose frame lies exactly there, in points from the lower left corner of the page."""
+    page_width, page_height = figure.get_size_inches() * 72
+    return figure.add_axes((left / page_width, bottom / page_height, width / page_width, height / page_height))
+
+
+def write(figure: Figure, left: float, bottom: float, text: str, **how: object) -> Text:
+    """Text on the page itself, in points from the lower left corner."""
+    page_width, page_height = figure.get_size_inches() * 72
+    return figure.text(left / page_width, bottom / page_height, text, **how)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """The figure as a file for print; the suffix decides the format. The same figure always gives the same bytes."""
+    kind = path.suffix.removeprefix(".")
+    with style.in_book_style():
+        figure.savefig(path, format=kind, dpi=style.PRINT_DPI, metadata=_NO_DATES[kind])
+
+
+def screen_png(figure: Figure) -> bytes:
+    """The figure as a small palette PNG for the screen."""
+    with style.in_book_style():
+        figure.set_dpi(SCREEN_DPI)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+    picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
+    file = io.BytesIO()
+    picture.convert("RGB").quantize(colors=128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, "PNG")
+    return file.getvalue()

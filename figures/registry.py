@@ -1,0 +1,41 @@
+"""Which figures there are: number, name, section, the function that draws each, and how it is explored."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from figures.exploration import Exploration
+from figures.timelines import TIMELINE_EXPLORATION, request_timeline
+from lib.checks import InputError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of the book. `arguments` are what sets it apart in its family; `may_overlap` pairs texts, with the reason."""
+
+    number: str
+    slug: str
+    section: str
+    draw: Callable[..., Figure]
+    exploration: Exploration
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    may_overlap: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def figure(self, **settings: Any) -> Figure:
+        """The figure with these settings; without any, the book's figure."""
+        return self.draw(**(dict(self.arguments) | settings))
+
+
+FIGURES = (
+    Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
+)  # fmt: skip
+
+
+def entry(name: str) -> Entry:
+    """The figure of this slug or number; raises InputError, which lists the slugs, for any other name."""
+    for candidate in FIGURES:
+        if name in (candidate.slug, candidate.number):
+            return candidate
+    raise InputError("figure", name, "one of " + ", ".join(f"{known.slug} ({known.number})" for known in FIGURES))

@@ -1,0 +1,65 @@
+"""How every figure looks: width, type, lines, colours and hatches, the same in both languages."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import font_manager
+
+WIDTH_PT = 420
+TEXT_PT = 10
+SMALLEST_TEXT_PT = 10
+PRINT_DPI = 240
+FONT_FILE = Path(__file__).parent / "fonts" / "ChapterSansSC-Regular.ttf"
+FONT_FAMILY = "Chapter Sans SC"
+
+# Each role differs from its neighbours in lightness and in hatch, so that grey print and colour-blind eyes can tell them apart.
+INK = "#1f2430"
+FAINT = "#8a909c"
+PAPER = "#ffffff"
+LIMIT = "#b3243b"
+FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a"}
+HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx"}
+
+LINE_PT, THIN_PT = 1.2, 0.6
+
+_OWN: dict[str, Any] = {
+    "font.family": [FONT_FAMILY, "DejaVu Sans"],
+    "font.size": TEXT_PT,
+    "axes.titlesize": TEXT_PT,
+    "axes.labelsize": TEXT_PT,
+    "xtick.labelsize": TEXT_PT,
+    "ytick.labelsize": TEXT_PT,
+    "legend.fontsize": TEXT_PT,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": THIN_PT,
+    "xtick.major.width": THIN_PT,
+    "ytick.major.width": THIN_PT,
+    "hatch.linewidth": THIN_PT,
+    "hatch.color": INK,
+    "lines.linewidth": LINE_PT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.unicode_minus": True,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "svg.hashsalt": "chapter 8",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+}
+
+if not FONT_FILE.is_file():
+    raise FileNotFoundError(f"the font of the figures is missing: figures/fonts/{FONT_FILE.name}; mend: git checkout -- figures/fonts")
+font_manager.fontManager.addfont(FONT_FILE)
+# A reader's own style sheet must not reach the book's figures, so every setting is put back, not only ours.
+_BACKENDS = ("backend", "backend_fallback", "interactive", "toolbar", "webagg", "date.epoch")
+_ALL = {key: value for key, value in mpl.rcParamsDefault.items() if not key.startswith(_BACKENDS)} | _OWN
+
+
+def in_book_style() -> Any:
+    """A context in which figures are made and drawn with the book's settings and nothing of the caller's."""
+    return mpl.rc_context(_ALL)
