@@ -32,7 +32,7 @@ PROBLEMS = {
         "install a newer Python, then name it: make lab PYTHON=python3.12",
     ),
     "no venv module": (
-        "This Python cannot make virtual environments: its module {module} is missing",
+        "This Python cannot make virtual environments: {module} is missing",
         "on Debian and Ubuntu: apt install python3-venv; elsewhere install Python from its own site",
     ),
     "no environment": ("There is no environment yet: {folder} is missing", BUILD),

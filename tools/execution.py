@@ -44,6 +44,7 @@ def run(path: Path) -> Run:
         timeout=SECONDS_PER_CELL,
         kernel_name="python3",
         record_timing=False,
+        extra_arguments=["--log-level=40"],  # else each kernel warns that it listens on this machine
         store_widget_state=True,  # without it, Output widgets make nbclient fail; cleaning drops the state
         resources={"metadata": {"path": str(path.parent)}},
     )

@@ -1,6 +1,7 @@
 """JupyterLab for this chapter: opens at its first section, asks the network for nothing, saves clean notebooks."""
 
 import sys
+import warnings
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -18,6 +19,8 @@ c.LabApp.workspaces_dir = str(root / ".lab-user" / "workspaces")
 c.LabApp.extension_manager = "readonly"
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+# The pairing derives a class of its own and so sets the hook twice.
+warnings.filterwarnings("ignore", message="Overriding existing pre_save_hook")
 c.FileContentsManager.pre_save_hook = clean_before_save
 # The paired scripts are hidden, not locked: saving a notebook still writes its script.
-c.ContentsManager.hide_globs = ["8_*.py", "ex_*.py", "__pycache__", "*.pyc", "*.egg-info", "build"]
+c.ContentsManager.hide_globs = ["8_*.py", "ex_*.py", "__pycache__", "*.pyc"]
