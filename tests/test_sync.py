@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tools.notebooks import Pair, clean, code_cells, content, notebook_text, pairs, read_notebook, read_script, script_text
+from tools.notebooks import (
+    Pair,
+    clean,
+    code_cells,
+    content,
+    notebook_text,
+    pairs,
+    read_notebook,
+    read_script,
+    script_text,
+)
 from tools.sync import NOTEBOOK, SCRIPT, disagreements, main, sync
 
 NAME = "chapters/8_9_try"
@@ -13,7 +23,8 @@ FIRST = "# %% [markdown]\n# A question 问题\n\n# %%\nprint(1)\n\n# %%\nprint(2
 
 
 def git(root: Path, *words: str) -> None:
-    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=root, check=True, capture_output=True)
+    someone = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", *someone, *words], cwd=root, check=True, capture_output=True)
 
 
 def commit(root: Path) -> None:

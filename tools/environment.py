@@ -26,7 +26,7 @@ OWN_IMPORTS = ("lib", "figures")
 BUILD = "python3 tools/environment.py  (on Windows: py tools/environment.py)"
 
 # What is wrong, and the mend. TROUBLESHOOTING.md has an entry for each, found by the part before the colon.
-PROBLEMS = {
+PROBLEMS: Dict[str, Tuple[str, str]] = {
     "old python": (
         "This Python is too old: {found}, but the chapter needs 3.11 or newer",
         "install a newer Python, then name it: make lab PYTHON=python3.12",
@@ -66,7 +66,7 @@ PROBLEMS = {
         "The packages could not be installed: {why}",
         "read the installer's own words above; if the folder .venv is damaged, delete it and run it again",
     ),
-}  # type: Dict[str, Tuple[str, str]]
+}
 
 CERTIFICATE_WORDS = re.compile(r"certificate|UnknownIssuer|SSLError|CERT_", re.IGNORECASE)
 NETWORK_WORDS = re.compile(
@@ -79,17 +79,17 @@ NETWORK_WORDS = re.compile(
 class Problem(Exception):
     """Something wrong with the environment that a reader can mend."""
 
-    def __init__(self, key, **words):  # type: (str, str) -> None
+    def __init__(self, key: str, **words: str) -> None:
         what, self.mend = PROBLEMS[key]
         self.key = key
         self.what = what.format(**words)
         super().__init__(self.what)
 
-    def __str__(self):  # type: () -> str
+    def __str__(self) -> str:
         return "{}\n  mend: {}".format(self.what, self.mend)
 
 
-def python_problems(version, modules):  # type: (Tuple[int, ...], Dict[str, bool]) -> List[Problem]
+def python_problems(version: Tuple[int, ...], modules: Dict[str, bool]) -> List[Problem]:
     """What is wrong with the Python that shall build the environment."""
     if version[:2] < OLDEST:
         return [Problem("old python", found=".".join(map(str, version[:3])))]
@@ -97,33 +97,33 @@ def python_problems(version, modules):  # type: (Tuple[int, ...], Dict[str, bool
     return [Problem("no venv module", module=missing[0])] if missing else []
 
 
-def venv_modules():  # type: () -> Dict[str, bool]
+def venv_modules() -> Dict[str, bool]:
     """Which of the modules that make virtual environments this Python has."""
     from importlib.util import find_spec
 
     return {name: find_spec(name) is not None for name in ("venv", "ensurepip")}
 
 
-def venv_python(venv=VENV):  # type: (Path) -> Path
+def venv_python() -> Path:
     """The environment's Python."""
-    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    return VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def locked_versions(text):  # type: (str) -> Dict[str, Tuple[Set[str], bool]]
+def locked_versions(text: str) -> Dict[str, Tuple[Set[str], bool]]:
     """The lock as package -> (its versions, whether every platform and Python needs it)."""
-    locked = {}  # type: Dict[str, Tuple[Set[str], bool]]
+    locked: Dict[str, Tuple[Set[str], bool]] = {}
     for name, version, rest in re.findall(r"^([A-Za-z0-9_.-]+)==([^\s;\\]+)([^\n]*)", text, re.MULTILINE):
         versions, everywhere = locked.get(plain_name(name), (set(), False))
         locked[plain_name(name)] = (versions | {version}, everywhere or ";" not in rest)
     return locked
 
 
-def plain_name(name):  # type: (str) -> str
+def plain_name(name: str) -> str:
     """A package's name as the lock spells it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def step_problems(locked, installed):  # type: (Dict[str, Tuple[Set[str], bool]], Dict[str, str]) -> List[Problem]
+def step_problems(locked: Dict[str, Tuple[Set[str], bool]], installed: Dict[str, str]) -> List[Problem]:
     """The first package that is missing or stands at another version than the lock's."""
     for name, (versions, everywhere) in sorted(locked.items()):
         if name not in installed and everywhere:
@@ -134,7 +134,7 @@ def step_problems(locked, installed):  # type: (Dict[str, Tuple[Set[str], bool]]
     return []
 
 
-def kernel_problems(argv, executable, error=""):  # type: (List[str], str, str) -> List[Problem]
+def kernel_problems(argv: List[str], executable: str, error: str = "") -> List[Problem]:
     """Whether the kernel python3 is there and starts the environment's own Python."""
     if not argv:
         return [Problem("no kernel", why=error or "no such kernel")]
@@ -145,20 +145,20 @@ def kernel_problems(argv, executable, error=""):  # type: (List[str], str, str) 
     return [Problem("foreign kernel", found=argv[0])]
 
 
-def font_problems(fonts, error=""):  # type: (Path, str) -> List[Problem]
+def font_problems(fonts: Path, error: str = "") -> List[Problem]:
     """Whether the Chinese font's file is there and the figures find it."""
     if not list(fonts.glob("*.ttf")):
         return [Problem("no font", folder="figures/fonts")]
     return [Problem("bad font", why=error)] if error else []
 
 
-def own_package_problems(origins, root=ROOT):  # type: (Dict[str, str], Path) -> List[Problem]
+def own_package_problems(origins: Dict[str, str], root: Path = ROOT) -> List[Problem]:
     """Whether `lib` and `figures` come from this folder."""
     foreign = [path for path in sorted(origins.values()) if root not in Path(path).resolve().parents]
     return [Problem("foreign package", why=path) for path in foreign[:1]]
 
 
-def facts_problems(facts, lock_text):  # type: (Dict[str, Any], str) -> List[Problem]
+def facts_problems(facts: Dict[str, Any], lock_text: str) -> List[Problem]:
     """All that is wrong, from what the environment's own Python reports about itself."""
     found = step_problems(locked_versions(lock_text), facts["versions"])
     found += [Problem("package", why=why) for why in facts["failed imports"]]
@@ -168,7 +168,7 @@ def facts_problems(facts, lock_text):  # type: (Dict[str, Any], str) -> List[Pro
     return found + own_package_problems(facts["origins"])
 
 
-def failed_imports(names):  # type: (Tuple[str, ...]) -> List[str]
+def failed_imports(names: Tuple[str, ...]) -> List[str]:
     """The names that cannot be imported, each with the reason."""
     from importlib import import_module
 
@@ -181,14 +181,14 @@ def failed_imports(names):  # type: (Tuple[str, ...]) -> List[str]
     return failed
 
 
-def installed_versions():  # type: () -> Dict[str, str]
+def installed_versions() -> Dict[str, str]:
     """Each installed package's version."""
     from importlib.metadata import distributions
 
     return {plain_name(found.metadata["Name"]): found.version for found in distributions()}
 
 
-def kernel_facts():  # type: () -> Tuple[List[str], str]
+def kernel_facts() -> Tuple[List[str], str]:
     """The command of the kernel python3, or why there is none."""
     try:
         from jupyter_client.kernelspec import KernelSpecManager
@@ -198,7 +198,7 @@ def kernel_facts():  # type: () -> Tuple[List[str], str]
         return [], str(error)
 
 
-def font_error():  # type: () -> str
+def font_error() -> str:
     """Why the figures cannot use their Chinese font; empty when they can."""
     try:
         from matplotlib import font_manager
@@ -211,7 +211,7 @@ def font_error():  # type: () -> str
     return ""
 
 
-def own_facts():  # type: () -> Dict[str, Any]
+def own_facts() -> Dict[str, Any]:
     """What the Python that runs this says about itself."""
     failed, failed_own = failed_imports(IMPORTS), failed_imports(OWN_IMPORTS)
     kernel, kernel_error = kernel_facts()
@@ -227,7 +227,7 @@ def own_facts():  # type: () -> Dict[str, Any]
     }
 
 
-def check():  # type: () -> List[Problem]
+def check() -> List[Problem]:
     """All that is wrong with the environment."""
     found = python_problems(sys.version_info[:3], venv_modules())
     if found:
@@ -247,13 +247,13 @@ def check():  # type: () -> List[Problem]
     return found
 
 
-def last_line(text):  # type: (str) -> str
+def last_line(text: str) -> str:
     """The last line that says something."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no message"
 
 
-def download_problem(output):  # type: (str) -> Problem
+def download_problem(output: str) -> Problem:
     """The reason behind an installer's words."""
     if CERTIFICATE_WORDS.search(output):
         return Problem("certificate")
@@ -262,7 +262,7 @@ def download_problem(output):  # type: (str) -> Problem
     return Problem("installer", why=last_line(output))
 
 
-def install(command):  # type: (List[str]) -> None
+def install(command: List[str]) -> None:
     """Run an installer in the project's folder; raise what hindered it."""
     environment = dict(os.environ, UV_PYTHON_DOWNLOADS="never", PIP_DISABLE_PIP_VERSION_CHECK="1")
     run = subprocess.run(
@@ -274,7 +274,7 @@ def install(command):  # type: (List[str]) -> None
         raise download_problem(run.stdout)
 
 
-def lock_entry(name, text):  # type: (str, str) -> str
+def lock_entry(name: str, text: str) -> str:
     """One package's lines of the lock, hashes included."""
     found = re.search(r"^{}==.*(?:\n    .*)*".format(re.escape(name)), text, re.MULTILINE)
     if not found:
@@ -282,17 +282,18 @@ def lock_entry(name, text):  # type: (str, str) -> str
     return found.group() + "\n"
 
 
-def make_venv():  # type: () -> None
+def make_venv() -> None:
     """Make .venv afresh with the locked uv in it."""
     print("making .venv", flush=True)
     install([sys.executable, "-m", "venv", "--clear", str(VENV)])
     with tempfile.TemporaryDirectory() as folder:
         entry = Path(folder) / "uv.txt"
         entry.write_text(lock_entry("uv", LOCK.read_text(encoding="utf-8")), encoding="utf-8")
-        install([str(venv_python()), "-m", "pip", "install", "-q", "--retries", "2", "--require-hashes", "-r", str(entry)])
+        pip = [str(venv_python()), "-m", "pip", "install", "-q", "--retries", "2"]
+        install(pip + ["--require-hashes", "-r", str(entry)])
 
 
-def starts(python):  # type: (Path) -> bool
+def starts(python: Path) -> bool:
     """Whether the environment's Python runs, is new enough and has uv."""
     ask = "import sys, uv; sys.exit(sys.version_info[:2] < {})".format(OLDEST)
     try:
@@ -302,7 +303,7 @@ def starts(python):  # type: (Path) -> bool
     return run.returncode == 0
 
 
-def build():  # type: () -> None
+def build() -> None:
     """Bring .venv in step with the lock, making it where there is none."""
     for problem in python_problems(sys.version_info[:3], venv_modules()):
         raise problem
@@ -318,7 +319,16 @@ def build():  # type: () -> None
     STAMP.write_text(hashlib.sha256(LOCK.read_bytes()).hexdigest() + "\n", encoding="utf-8")
 
 
-def main(arguments=None):  # type: (Optional[List[str]]) -> int
+def build_problems() -> List[Problem]:
+    """Build; what hindered it."""
+    try:
+        build()
+    except Problem as problem:
+        return [problem]
+    return []
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
     """Build the environment, or check it; zero when all is well."""
     parser = argparse.ArgumentParser(description="Build the environment in .venv, or check it.")
     parser.add_argument("--check", action="store_true", help="check, change nothing")
@@ -327,12 +337,10 @@ def main(arguments=None):  # type: (Optional[List[str]]) -> int
     if options.facts:
         print(json.dumps(own_facts()))
         return 0
-    try:
-        problems = check() if options.check else build() or check()
-    except Problem as problem:
-        problems = [problem]
-    for problem in problems:
-        print(problem, file=sys.stderr)
+    problems = [] if options.check else build_problems()
+    problems = problems or check()
+    for found in problems:
+        print(found, file=sys.stderr)
     if not problems:
         print("the environment is ready")
     return 1 if problems else 0

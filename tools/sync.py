@@ -100,7 +100,8 @@ def decide(pair: Pair, take: str, agreements: Agreements) -> Decision:
         return Decision(pair, SCRIPT, "only the script was edited")
     if untouched == [SCRIPT]:
         return Decision(pair, NOTEBOOK, "only the notebook was edited")
-    return Decision(pair, "", "they were committed different" if untouched else "both were edited since they last agreed")
+    why = "they were committed different" if untouched else "both were edited since they last agreed"
+    return Decision(pair, "", why)
 
 
 def refusal(decision: Decision) -> str:
@@ -143,10 +144,11 @@ def with_outputs(notebook: Any, old: Any) -> None:
 def matches(new: list[Any], old: list[Any]) -> dict[int, int]:
     """Which cell was which before: equal ones, and edited ones that stayed in their place."""
     found = {}
-    plain = [[(kind, source) for kind, source, _ in cells] for cells in (new, old)]
-    for kind, a, b, c, d in SequenceMatcher(None, *plain, autojunk=False).get_opcodes():
+    before, after = ([cell[:2] for cell in cells] for cells in (old, new))
+    for kind, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if kind == "equal" or (kind == "replace" and b - a == d - c):
-            found.update({x: y for x, y in zip(range(a, b), range(c, d), strict=True) if new[x][0] == old[y][0]})
+            same_place = zip(range(c, d), range(a, b), strict=True)
+            found.update({now: then for now, then in same_place if new[now][0] == old[then][0]})
     return found
 
 
@@ -218,7 +220,7 @@ def choose(names: list[str], root: Path) -> list[Pair]:
 
 def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     """Sync, or only check; zero when the pairs agree and all ran."""
-    parser = argparse.ArgumentParser(prog="make sync", description="Bring scripts and notebooks together and run them.")
+    parser = argparse.ArgumentParser(description="Bring scripts and notebooks together and run them.")
     parser.add_argument("names", nargs="*", help="such as chapters/8_0_design_problem (default: all)")
     parser.add_argument("--take", choices=(SCRIPT, NOTEBOOK), default="", help="the side to keep; names are needed")
     parser.add_argument("--check", action="store_true", help="say which pairs differ, change nothing")

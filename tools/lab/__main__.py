@@ -1,4 +1,4 @@
-"""Checks the environment, then opens the chapter in JupyterLab: `python -m tools.lab`, further words go to JupyterLab."""
+"""Checks the environment, then opens the chapter: `python -m tools.lab`; further words go to JupyterLab."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from tools import environment
 CONFIG = environment.ROOT / "tools" / "lab" / "jupyter_lab_config.py"
 
 
-def main(arguments):  # type: (List[str]) -> int
+def main(arguments: List[str]) -> int:
     """Print what is wrong with the environment, or start JupyterLab."""
     problems = environment.check()
     for problem in problems:
