@@ -15,7 +15,10 @@ from lib.checks import InputError
 
 
 def draw(slug: str, language: str, formats: tuple[str, ...], folder: Path) -> list[Path]:
-    """Draw one figure in one language into `folder/language`, one file a format; raises FigureFault and writes nothing if the guard refuses it."""
+    """Draw one figure in one language into `folder/language`, one file a format; gives the paths.
+
+    Raises FigureFault, and writes nothing, if the guard refuses the figure.
+    """
     chosen = entry(slug)
     figure = chosen.figure(language=language)
     guard(figure, f"{slug} ({language})", chosen.may_overlap)

@@ -60,7 +60,7 @@ Control = Slider | Choice
 
 @dataclass(frozen=True)
 class Readout:
-    """One number beside the picture, in base units; `clocks` are those that its times were taken by (none for a count)."""
+    """One number beside the picture, in base units; `clocks` took the times in it (none for a count)."""
 
     label: str
     amount: float
@@ -117,14 +117,15 @@ class Exploration:
 def controls_of(figure: Callable[..., Any]) -> dict[str, Control]:
     """The controls in a figure function's annotations, by parameter, in the order of its signature."""
     hints = get_type_hints(figure, include_extras=True)
-    found: dict[str, Control] = {}
-    for name in inspect.signature(figure).parameters:
-        notes = getattr(hints[name], "__metadata__", ())
-        found |= {name: note for note in notes if isinstance(note, (Slider, Choice))}
-    return found
+    notes = ((name, note) for name in inspect.signature(figure).parameters for note in _notes(hints[name]))
+    return {name: note for name, note in notes if isinstance(note, (Slider, Choice))}
 
 
 def book_values(figure: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What each control stands at in the book's figure: the function's default, or what the registry sets instead."""
     parameters = inspect.signature(figure).parameters
     return {name: arguments.get(name, parameters[name].default) for name in controls_of(figure)}
+
+
+def _notes(hint: Any) -> tuple[Any, ...]:
+    return getattr(hint, "__metadata__", ())

@@ -1,4 +1,4 @@
-"""A figure that a reader can move: controls, a question first, one picture redrawn in place, and read-outs beside the book's."""
+"""A figure that a reader can move: a question first, then controls, one picture redrawn in place, and read-outs."""
 
 import base64
 import math
@@ -28,7 +28,7 @@ def explore(figure: str, **settings: Any) -> "Explorer":
 
 
 class Explorer:
-    """One figure with its controls. Moving a control redraws the picture in place; what is stored shows where it began."""
+    """One figure with its controls. A move redraws the picture in place; what is stored shows where it began."""
 
     def __init__(self, entry: registry.Entry, settings: Mapping[str, Any]) -> None:
         self.entry = entry
@@ -43,7 +43,7 @@ class Explorer:
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%"))
         self._refusal, self._table = widgets.HTML(), widgets.HTML()
-        self._line, self._verdict = (widgets.HTML(layout=widgets.Layout(min_height=height)) for height in ("24px", "64px"))
+        self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "64px"))
         # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
         self._frame = widgets.Box([self._picture, self._refusal], layout=widgets.Layout(min_height=_tall(entry)))
         self.readouts: tuple[Readout, ...] = ()
@@ -133,11 +133,12 @@ class Explorer:
             return {"text/plain": self._refused}, {}
         rows = _text_table(self.readouts)
         title = f"Figure {self.entry.number}" + (" at the book's values" if self.settings == self.book else "")
-        data = {"text/plain": "\n".join([title, *rows]), "image/png": base64.b64encode(self._picture.value).decode("ascii")}
+        picture = base64.b64encode(self._picture.value).decode("ascii")
         alt = words("en", self.entry.slug)["alt"]
+        data = {"text/plain": "\n".join([title, *rows]), "image/png": picture}
         return data, {"image/png": {"width": page.SCREEN_WIDTH_PX, "alt": alt}}
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = self._stored
         return data | {_VIEW: self._view._repr_mimebundle_()[_VIEW]}, metadata
 
@@ -151,7 +152,8 @@ def _widget(control: Control, value: Any) -> widgets.Widget:
     how = {"style": {"description_width": "110px"}, "layout": widgets.Layout(width="320px")}
     if isinstance(control, Choice):
         start = value if value in control.options else control.options[0]
-        return widgets.Dropdown(options=[(str(option), option) for option in control.options], value=start, description=control.label, **how)
+        options = [(str(option), option) for option in control.options]
+        return widgets.Dropdown(options=options, value=start, description=control.label, **how)
     make = widgets.IntSlider if control.is_whole else widgets.FloatSlider
     unit = f" ({control.unit})" if control.unit else ""
     extra = {} if control.is_whole else {"readout_format": f".{_decimals(control.step)}f"}
@@ -160,7 +162,7 @@ def _widget(control: Control, value: Any) -> widgets.Widget:
 
 
 def _reach(control: Slider, value: Any) -> tuple[float, float, float]:
-    """The ends of a slider, widened to where the reader started it, and its start; the low end for what it cannot show."""
+    """The ends of a slider, widened to where it starts, and its start; the low end for what it cannot show."""
     try:
         start = operator.index(value) if control.is_whole else float(control.to_position(value))
     except (TypeError, ValueError, OverflowError):
@@ -195,12 +197,14 @@ def _text_table(readouts: Sequence[Readout]) -> list[str]:
 def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> str:
     """Now, the book's value, the change and the clock of each read-out; dashes for now while there is no picture."""
     heads = ("", "now", "book", "change", "clock")
-    rows = [
-        (there.label, str(here), str(there), here.change_from(there), here.clock) if here else (there.label, "–", str(there), "–", "")
-        for here, there in zip(now or [None] * len(book), book, strict=True)
-    ]
+    if now is None:
+        rows = [(there.label, "–", str(there), "–", "") for there in book]
+    else:
+        pairs = zip(now, book, strict=True)
+        rows = [(here.label, str(here), str(there), here.change_from(there), here.clock) for here, there in pairs]
     return f"<table>{_table_row('th', heads)}{''.join(_table_row('td', row) for row in rows)}</table>"
 
 
 def _table_row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag} style='text-align:right;padding:0 8px'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    style = "text-align:right;padding:0 8px"
+    return "<tr>" + "".join(f"<{tag} style='{style}'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

@@ -1,4 +1,4 @@
-"""What a figure must never have in print: too small text, text off the page or over other text, missing glyphs, too great a width."""
+"""What no figure may have in print: small text, text off the page or over other text, missing glyphs, excess width."""
 
 import logging
 import warnings
@@ -42,8 +42,8 @@ def _faults(figure: Figure, may_overlap: Mapping[tuple[str, str], str]) -> Itera
     texts = [(text, _shrunk(text.get_window_extent())) for text in visible_texts(figure)]
     page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * 72))
     for text, extent in texts:
-        if text.get_fontsize() < style.SMALLEST_TEXT_PT:
-            yield f"{text.get_text()!r} is {text.get_fontsize():g} pt, at least {style.SMALLEST_TEXT_PT}"
+        if float(text.get_fontsize()) < style.SMALLEST_TEXT_PT:
+            yield f"{text.get_text()!r} is {float(text.get_fontsize()):g} pt, at least {style.SMALLEST_TEXT_PT}"
         if not (page.x0 <= extent.x0 and extent.x1 <= page.x1 and page.y0 <= extent.y0 and extent.y1 <= page.y1):
             yield f"{text.get_text()!r} leaves the page"
     for (one, its_extent), (other, other_extent) in combinations(texts, 2):
@@ -59,9 +59,11 @@ def visible_texts(figure: Figure) -> list[Text]:
         low, high = sorted(axis.get_view_interval())
         slip = 1e-9 * (high - low)
         for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
-            if not (axis.get_visible() and axis.axes.get_visible() and low - slip <= tick.get_loc() <= high + slip):
+            in_view = low - slip <= float(tick.get_loc()) <= high + slip
+            if not (axis.get_visible() and axis.axes.get_visible() and in_view):
                 hidden |= {tick.label1, tick.label2}
-    return [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip() and text not in hidden]
+    texts = figure.findobj(Text)
+    return [text for text in texts if text.get_visible() and text.get_text().strip() and text not in hidden]
 
 
 def _shrunk(extent: Bbox) -> Bbox:

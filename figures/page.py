@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -31,7 +32,7 @@ def box(figure: Figure, left: float, bottom: float, width: float, height: float)
     return figure.add_axes((left / page_width, bottom / page_height, width / page_width, height / page_height))
 
 
-def write(figure: Figure, left: float, bottom: float, text: str, **how: object) -> Text:
+def write(figure: Figure, left: float, bottom: float, text: str, **how: Any) -> Text:
     """Text on the page itself, in points from the lower left corner."""
     page_width, page_height = figure.get_size_inches() * 72
     return figure.text(left / page_width, bottom / page_height, text, **how)
@@ -50,7 +51,8 @@ def screen_png(figure: Figure) -> bytes:
         figure.set_dpi(SCREEN_DPI)
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
-    picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
+    picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+    few_colours = picture.quantize(colors=128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     file = io.BytesIO()
-    picture.convert("RGB").quantize(colors=128, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(file, "PNG")
+    few_colours.save(file, "PNG")
     return file.getvalue()

@@ -13,7 +13,7 @@ from lib.checks import InputError
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of the book. `arguments` are what sets it apart in its family; `may_overlap` pairs texts, with the reason."""
+    """One figure of the book. `arguments` set it apart in its family; `may_overlap` pairs texts, with the reason."""
 
     number: str
     slug: str
@@ -28,9 +28,7 @@ class Entry:
         return self.draw(**(dict(self.arguments) | settings))
 
 
-FIGURES = (
-    Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
-)  # fmt: skip
+FIGURES = (Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),)
 
 
 def entry(name: str) -> Entry:

@@ -13,7 +13,7 @@ PRINT_DPI = 240
 FONT_FILE = Path(__file__).parent / "fonts" / "ChapterSansSC-Regular.ttf"
 FONT_FAMILY = "Chapter Sans SC"
 
-# Each role differs from its neighbours in lightness and in hatch, so that grey print and colour-blind eyes can tell them apart.
+# Neighbouring roles differ in lightness or in hatch, so that grey print and colour-blind eyes can tell them apart.
 INK = "#1f2430"
 FAINT = "#8a909c"
 PAPER = "#ffffff"
@@ -53,11 +53,12 @@ _OWN: dict[str, Any] = {
 }
 
 if not FONT_FILE.is_file():
-    raise FileNotFoundError(f"the font of the figures is missing: figures/fonts/{FONT_FILE.name}; mend: git checkout -- figures/fonts")
+    raise FileNotFoundError(f"the figures' font is missing: {FONT_FILE.name}; mend: git checkout -- figures/fonts")
 font_manager.fontManager.addfont(FONT_FILE)
 # A reader's own style sheet must not reach the book's figures, so every setting is put back, not only ours.
 _BACKENDS = ("backend", "backend_fallback", "interactive", "toolbar", "webagg", "date.epoch")
-_ALL = {key: value for key, value in mpl.rcParamsDefault.items() if not key.startswith(_BACKENDS)} | _OWN
+_DEFAULTS: Any = mpl.rcParamsDefault
+_ALL: Any = {key: value for key, value in _DEFAULTS.items() if not key.startswith(_BACKENDS)} | _OWN
 
 
 def in_book_style() -> Any:

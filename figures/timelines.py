@@ -87,14 +87,15 @@ def _ask_for_room() -> Question:
     one_more = design_problem.timed_request(inserted=1)
     fit = latency.prefills_that_fit(alone, design_problem.foreign_delay(InsertedAs.OWN_PASS))
     return Question(
-        text=f"The short request is done after {alone.total_s:.2f} s; {alone.slack_s:.2f} s is left. While it generates, other "
-        "short requests arrive, and each takes the card for one prefill. How many such prefills fit before the deadline?",
+        text=f"The short request is done after {alone.total_s:.2f} s; {alone.slack_s:.2f} s is left. While it "
+        "generates, other short requests arrive, and each takes the card for one prefill. How many of those fit before "
+        "the deadline?",
         choices=("0", "1", "2"),
         answer=str(fit),
         reveals={"inserted": 1},
         because=f"One prefill takes the card for {_ms(design_problem.prefill_alone(Prompt.SHORT).seconds)}: "
-        f"the request would end at {one_more.total_s:.2f} s, {-one_more.slack_s:.2f} s late. No work was added to the request "
-        "itself; only the order of work on the card changed.",
+        f"the request would end at {one_more.total_s:.2f} s, {-one_more.slack_s:.2f} s late. Its own work is the same "
+        "as before; only the order of work on the card changed.",
     )
 
 
@@ -128,7 +129,8 @@ def _draw_request(axes: Axes, span: Span, request: TimedRequest, interval: float
         axes.broken_barh([(start, stop - start) for start, stop in parts], (0.08, 0.84), **_look(role))
     outputs = request.output_times_s
     if each_output:
-        axes.vlines([time for time in outputs if span[0] <= time <= span[1]], 0.08, 0.92, color=style.INK, linewidth=style.THIN_PT)
+        in_sight = [time for time in outputs if span[0] <= time <= span[1]]
+        axes.vlines(in_sight, 0.08, 0.92, color=style.INK, linewidth=style.THIN_PT)
     axes.axvline(request.deadline_s, color=style.LIMIT, linestyle=(0, (4, 2)), clip_on=True)
     for time, marker in ((outputs[0], "o"), (outputs[-1], "X" if request.slack_s < 0 else "o")):
         axes.plot([time], [0.5], marker, markersize=6, markerfacecolor=style.PAPER, markeredgecolor=style.INK)
@@ -149,7 +151,8 @@ def _parts(request: TimedRequest, interval: float) -> dict[str, list[Span]]:
 
 
 def _look(role: str) -> dict[str, Any]:
-    return {"facecolor": style.FILL[role], "hatch": style.HATCH[role], "edgecolor": style.INK, "linewidth": style.THIN_PT}
+    line = {"edgecolor": style.INK, "linewidth": style.THIN_PT}
+    return {"facecolor": style.FILL[role], "hatch": style.HATCH[role], **line}
 
 
 def _mark_end(page: Figure, right_end: float, request: TimedRequest, text: Mapping[str, str]) -> None:
@@ -178,7 +181,7 @@ def _join(page: Figure, whole: Axes, part: Axes, span: Span) -> None:
 
 
 def _draw_key(page: Figure, request: TimedRequest, interval: float, text: Mapping[str, str]) -> None:
-    values = {
+    values: dict[str, dict[str, Any]] = {
         "queue": {"time": _s(request.queue_s)},
         "prefill": {"time": _s(request.prefill_s)},
         "decode": {"count": len(request.intervals_s), "time": _ms(interval)},
@@ -218,7 +221,8 @@ def _ticks(span: Span) -> list[float]:
     """Round times on a stretch, none so near its ends that its label would leave the box."""
     margin = 0.08 * (span[1] - span[0])
     first_allowed = span[0] if span[0] == 0 else span[0] + margin
-    return [tick for tick in MaxNLocator(8 if span[1] - span[0] > 2 else 5, steps=[1, 2, 5, 10]).tick_values(*span) if first_allowed <= tick <= span[1] - margin]
+    ticks = MaxNLocator(8 if span[1] - span[0] > 2 else 5, steps=[1, 2, 5, 10]).tick_values(*span)
+    return [tick for tick in ticks if first_allowed <= tick <= span[1] - margin]
 
 
 def _s(time: float) -> str:

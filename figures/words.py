@@ -12,7 +12,10 @@ _FOLDER = Path(__file__).parent / "labels"
 
 
 def words(language: str, slug: str) -> Mapping[str, str]:
-    """The labels, caption and alt text of one figure; raises InputError for an unknown language, KeyError for an unknown slug."""
+    """The labels, caption and alt text of one figure.
+
+    Raises InputError for an unknown language, KeyError for an unknown slug.
+    """
     return tables(one_of("language", language, LANGUAGES))[slug]
 
 

@@ -20,7 +20,8 @@ def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None 
 
     Raises InputError for fractions, text, truth values and numbers outside.
     """
-    allowed = f"a whole number of at least {at_least}" if at_most is None else f"a whole number from {at_least} to {at_most:,}"
+    bounds = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most:,}"
+    allowed = f"a whole number {bounds}"
     try:
         number = operator.index(cast(SupportsIndex, value))
     except TypeError:

@@ -46,7 +46,9 @@ def one_decode_step() -> tuple[Reading, ...]:
     engine = records.table("step_efficiency").one(**condition)
     fit_ns = step_time.fit_batch1(new_tokens=1, pairs=step_time.causal_pairs(1, context=2048))
     return (
-        Reading(client["mean_output_interval_median_ms"] / 1e3, Clock.CLIENT, "mean interval between two outputs, as received"),
+        Reading(
+            client["mean_output_interval_median_ms"] / 1e3, Clock.CLIENT, "between two outputs, as received (mean)"
+        ),
         Reading(engine["decode_step_median_ms"] / 1e3, Clock.ENGINE, "one decode step, nothing else"),
         Reading(fit_ns / 1e9, Clock.FIT, "one decode step, by the three terms of the fit"),
         Reading(step_time.FIT.fixed_ns / 1e9, Clock.FIT, "only the fixed part of a step; not yet a step"),

@@ -1,4 +1,4 @@
-"""The problem that runs through the chapter: one card, one model, two kinds of request, a deadline. Source: section 8.0."""
+"""The problem of the whole chapter: one card, one model, two kinds of request, a deadline. Source: section 8.0."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,13 +23,18 @@ class Instance:
 
 
 INSTANCE = Instance(
-    card=hardware.RTX_PRO_6000, cards=1, model=model.QWEN3_8B, bytes_per_element=2, share_bytes=32 * GIB, kv_pool_bytes=12 * GIB
+    card=hardware.RTX_PRO_6000,
+    cards=1,
+    model=model.QWEN3_8B,
+    bytes_per_element=2,
+    share_bytes=32 * GIB,
+    kv_pool_bytes=12 * GIB,
 )
 
 
 @dataclass(frozen=True)
 class RequestKind:
-    """What every request of a kind has in common: tokens in, tokens out, the prefix it shares, seconds from arrival allowed."""
+    """What requests of a kind have in common: tokens in and out, shared prefix, seconds allowed from arrival."""
 
     name: str
     input_tokens: int
@@ -39,7 +44,9 @@ class RequestKind:
 
 
 SHORT_CHAT = RequestKind("short chat", input_tokens=2048, output_tokens=256, shared_prefix_tokens=0, deadline_s=7)
-LONG_CONTEXT = RequestKind("long context", input_tokens=8192, output_tokens=256, shared_prefix_tokens=6144, deadline_s=7)
+LONG_CONTEXT = RequestKind(
+    "long context", input_tokens=8192, output_tokens=256, shared_prefix_tokens=6144, deadline_s=7
+)
 LONG_REQUESTS_AT_ONCE = 16
 ASSUMED_QUEUE_S = 0.1
 
@@ -64,14 +71,16 @@ def prefill_alone(prompt: Prompt) -> Reading:
             return Reading(round(milliseconds) / 1e3, Clock.FIT, "prefill of 8192 tokens as one step")
         case Prompt.LONG_CACHED:
             row = _alone("8k_prefix6k_cached")
-            return Reading(round(row["ttft_median_ms"]) / 1e3, Clock.CLIENT, "prefill of the 2048 tokens behind a cached prefix")
+            return Reading(
+                round(row["ttft_median_ms"]) / 1e3, Clock.CLIENT, "prefill of the 2048 tokens behind a cached prefix"
+            )
         case _:
             row = _alone("2k_independent")
             return Reading(round(row["ttft_median_ms"]) / 1e3, Clock.CLIENT, "prefill of 2048 tokens")
 
 
 def interval_alone() -> Reading:
-    """Mean time between two outputs of one short request alone, in tenths of a ms as the chapter rounds it (clock: client)."""
+    """Mean time between outputs of one short request alone, to a tenth of a ms as in the chapter (clock: client)."""
     row = _alone("2k_independent")
     return Reading(round(row["mean_output_interval_median_ms"], 1) / 1e3, Clock.CLIENT, "between two outputs")
 

@@ -9,7 +9,7 @@ from lib.units import GB
 
 @dataclass(frozen=True)
 class Card:
-    """An accelerator by its published peaks; None where no figure is published. Source: section 8.0, record hardware."""
+    """An accelerator by its published peaks; None where none is published. Source: section 8.0, record hardware."""
 
     name: str
     memory_bytes: int

@@ -1,4 +1,4 @@
-"""What a user waits for: time to first token, intervals between outputs, the whole request, and what a deadline leaves."""
+"""What a user waits for: the first token, the intervals between outputs, the whole request; what a deadline leaves."""
 
 import itertools
 import math
@@ -9,13 +9,12 @@ from enum import StrEnum
 from lib import step_time
 from lib.checks import InputError, one_of, seconds, whole
 
-
 # Every interval of a request is kept, so that each can differ; this bounds the memory that takes.
 MOST_OUTPUTS = 1_000_000
 
 
 def time_to_first_token(queue_s: float, prefill_s: float) -> float:
-    """TTFT in seconds: waiting, then processing the prompt, whose last token yields the first output. Source: section 8.1.3."""
+    """TTFT in seconds: the queue, then the prefill, whose last token yields the first output. Source: section 8.1.3."""
     return seconds("queue_s", queue_s) + seconds("prefill_s", prefill_s)
 
 
@@ -52,7 +51,7 @@ def delay_of_inserted_prefill(tokens: int, alone_s: float, inserted_as: Inserted
 
 @dataclass(frozen=True)
 class TimedRequest:
-    """One request on the clock: seconds of queue and prefill, the interval before each later output, and its deadline."""
+    """One request on the clock: queue and prefill, the interval before each later output, the deadline (all in s)."""
 
     queue_s: float
     prefill_s: float
@@ -86,7 +85,7 @@ class TimedRequest:
 def timed_request(
     queue: float, prefill: float, interval: float, outputs: int, deadline: float, inserted: int = 0, delay: float = 0.0
 ) -> TimedRequest:
-    """A request of `outputs` tokens whose intervals are equal, but for those that a foreign prefill lengthens by `delay`.
+    """A request of `outputs` tokens with equal intervals, but for those that a foreign prefill lengthens by `delay`.
 
     All times in seconds. The inserted prefills lie evenly apart, at most one in an interval. Raises InputError for
     values that make no sense. Source: section 8.1.1, figure 8-2.

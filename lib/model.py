@@ -48,12 +48,12 @@ def layer_norm_parameters(model: Transformer) -> int:
 
 
 def parameters(model: Transformer) -> int:
-    """All parameters: the layers, the last norm, the embedding and (if untied) the output matrix. Source: footnote 1."""
+    """All parameters: layers, last norm, embedding and (if untied) output matrix. Source: footnote 1."""
     layers = model.layers * (layer_matrix_parameters(model) + layer_norm_parameters(model))
     embeddings = (1 if model.tied_embeddings else 2) * model.vocabulary * model.hidden
     return layers + model.hidden + embeddings
 
 
 def weight_bytes(model: Transformer, bytes_per_element: int = 2) -> int:
-    """Bytes that the weights take when all of them are resident; BF16 has 2 bytes an element. Source: section 8.0, footnote 1."""
+    """Bytes of all weights, resident; BF16 has 2 bytes an element. Source: section 8.0, footnote 1."""
     return parameters(model) * whole("bytes_per_element", bytes_per_element, at_least=1)

@@ -12,7 +12,7 @@ KB, MB, GB = 10**3, 10**6, 10**9
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit as a ratio to the base unit (bytes, seconds, or the thing counted): one of it is `times / per` of the base."""
+    """A unit beside its base unit (bytes, seconds or the thing counted): one of it is `times / per` of the base."""
 
     symbol: str
     times: int = 1
@@ -31,7 +31,8 @@ UNITS = {
     unit.symbol: unit
     for unit in (
         Unit("s"), Unit("ms", per=10**3), Unit("us", per=10**6), Unit("ns", per=10**9),
-        Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB), Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
+        Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB),
+        Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
         Unit(""), Unit("token"), Unit("token/s"),
     )
 }  # fmt: skip

@@ -1,0 +1,195 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 8.0 The design problem
+#
+# One accelerator, one language model. Ask a single user, and the answer trickles in at a few dozen tokens a second. Ask the
+# machine room, and the same card hands out more than a thousand tokens a second. Both are right: requests that are computed
+# together share every read of the weights, so the card does far more work while each user waits *longer*.
+#
+# How long depends on who shares: how long each context is, who came first, what is computed in which order.
+# This chapter is about arranging that work so that, in a given time, the instance returns more **correct** answers.
+#
+# *To use a notebook:* click into a cell and press Shift + Enter, or choose **Run → Run All Cells**. Then everything moves and
+# every line can be changed. You cannot break anything: the book's values are one button away.
+
+# %% [markdown]
+# ## First, move something
+#
+# One request, alone on the card: 2048 tokens go in, 256 come out, and the whole answer is due 7 seconds after the request
+# arrives. Figure 8-2 follows it from arrival to last output. Make a prediction before you touch a slider.
+
+# %%
+from figures.explorer import explore
+
+explore("request-timeline")
+
+# %% [markdown]
+# Two stretches make up the wait. Until the first output there is the queue and the **prefill**, in which the model works
+# through the whole prompt at once. After it comes **decode**: one step for each further output, so 256 outputs have
+# 255 intervals between them. Nearly all the time is there.
+#
+# Two settings are worth a second look. Insert a foreign prefill *inside a decode step* instead of as *a pass of its own*: it
+# costs less, since the two share what a step costs anyway, but the request is late all the same. And take the queue away: what is
+# left before the deadline is then a real reserve. The 0.1 seconds of queue are assumed, not measured, and they use up most of it.
+
+# %%
+from lib.design_problem import timed_request
+
+for queue in (0.1, 0):
+    request = timed_request(queue=queue)
+    print(f"queue {queue:>3} s: done after {request.total_s:.2f} s, {request.slack_s:.2f} s before the deadline")
+
+# %% [markdown]
+# ## The paradox in numbers
+#
+# The same kind of request was sent to the card one at a time, then several at once. Read down the columns: what all users get
+# together, then what one of them sees. (Times by the client's clock; every answer was forced to the same length.)
+
+# %%
+from lib.records import table
+
+for row in table("batch_sweep").rows:
+    if row["input_kind"] == "2k_independent":
+        together, wait = row["throughput_median_tok_per_s"], row["ttft_median_ms"]
+        print(f"{row['batch_requests']:>3} at once: {together:>7.0f} token/s together;", end=" ")
+        print(f"each user: first output after {wait:>4.0f} ms, then every {row['mean_output_interval_median_ms']:.1f} ms")
+
+# %% [markdown]
+# ## What is given and what is asked
+#
+# An **instance** is one running copy of a model. It may be spread over several cards or several servers; how a model
+# is cut up and how the pieces talk to each other was the subject of chapters 6 and 7. Where computation and state should live,
+# and how many copies a service needs, is that of chapter 9. Here the accelerators are given. The question is what one
+# instance makes of them.
+#
+# Ours is a single card with a well-known model on it. The peak counts dense arithmetic only, with BF16 inputs and FP32 accumulation.
+
+# %%
+from lib.design_problem import INSTANCE
+from lib.units import GB
+
+card = INSTANCE.card
+print(INSTANCE.model.name, "on", INSTANCE.cards, card.name)
+print(f"memory {card.memory_bytes / GB:.0f} GB, bandwidth {card.bandwidth_bytes_s / GB:.0f} GB/s")
+print(f"peak {card.bf16_dense_flop_s / 1e12:.1f} TFLOP/s, power limit {card.power_limit_w} W")
+
+# %% [markdown]
+# All experiments of this chapter were run on this card, except experiment 8-7, which used an Apple M2 Max.
+#
+# The instance does not own the whole card. It has a share of 32 GiB, out of which 12 GiB are reserved for the **KV cache**: the
+# keys and values of every token already processed, which later tokens look up in attention. (Memory of the
+# instance is counted in binary GiB, what the maker of the card publishes in decimal GB.)
+
+# %%
+from lib.memory import left_for_activations
+from lib.model import weight_bytes
+from lib.units import GIB
+
+weights = weight_bytes(INSTANCE.model, INSTANCE.bytes_per_element)
+left = left_for_activations(INSTANCE.share_bytes, weights, INSTANCE.kv_pool_bytes)
+for name, size in [("share", INSTANCE.share_bytes), ("weights", weights), ("KV cache", INSTANCE.kv_pool_bytes), ("left", left)]:
+    print(f"{name:<9}{size / GIB:5.1f} GiB")
+
+# %% [markdown]
+# What is left holds activations, the fixed buffers that replaying a recorded graph needs, and other working space. Strictly, the
+# 12 GiB are for KV *and its auxiliary buffers*; whenever we count how many requests fit, we give all of it to KV.
+#
+# Weights are stored in BF16, 2 bytes each. Change `INSTANCE.bytes_per_element` to `1` in the cell above and see what an 8-bit format
+# would set free.
+
+# %% [markdown]
+# ## Two kinds of request, one deadline
+
+# %%
+from lib.design_problem import LONG_CONTEXT, SHORT_CHAT
+
+for kind in (SHORT_CHAT, LONG_CONTEXT):
+    print(f"{kind.name:<13} {kind.input_tokens} tokens in, {kind.output_tokens} out,", end=" ")
+    print(f"shared prefix {kind.shared_prefix_tokens:>4}, deadline {kind.deadline_s} s")
+
+# %% [markdown]
+# Every long request begins with the same 6144 tokens: a system prompt and the definitions of tools. Short ones share nothing.
+#
+# **"Within 7 s" means the complete and correct answer, counted from arrival.** Time in the queue counts. A first token after a
+# tenth of a second does not help if the last one is late, and a fast wrong answer does not count at all. These conditions return in every
+# section; whatever a technique promises, we ask what it does to *them*.
+
+# %% [markdown]
+# ## Which clock?
+#
+# You will meet several numbers for what seems to be one thing. Here is one decode step of one short request.
+
+# %%
+from lib.clocks import one_decode_step
+
+for reading in one_decode_step():
+    print(f"{reading.seconds * 1e3:.2f} ms  {reading.clock:<7} {reading.covers}")
+
+# %% [markdown]
+# None of them is wrong; they stand at different places. A user waits 26.5 ms from one output to the next. Inside the engine a
+# step takes 26.26 ms; the rest is delivery and what is done around a step. A fit is a formula made from such engine times, good for asking "what if",
+# and its constant, 26.22 ms, is what a step costs *before* its tokens are counted: no time that anyone ever saw. So every
+# time in these notebooks carries its clock.
+
+# %%
+from lib.clocks import MEANING
+
+for clock, meaning in MEANING.items():
+    print(f"{clock:<9} {meaning}")
+
+# %% [markdown]
+# ## The road through the chapter
+#
+# First we count: how many requests the memory can hold, then how much less has to be read per output token when a batch shares the
+# weights. Each technique after that saves one thing and adds another, and both sides will be computed:
+#
+# | technique | saves | adds |
+# | --- | --- | --- |
+# | larger batches | weight reads per output | KV to hold and read; a longer wait for each user |
+# | continuous batching, chunked prefill | idle rows, long pauses | decisions at every step |
+# | paged memory | space reserved for what is never said | tables, and blocks to keep account of |
+# | prefix sharing and caching | computing and storing the same text twice | state that occupies memory while nobody uses it |
+# | compression | bytes to hold and to read | conversion, and answers that may differ |
+# | offloading | memory on the card | copies over a slower link, at every step |
+# | speculative decoding | steps | drafts that are thrown away |
+#
+# The last section puts them side by side on one question: **16 long requests arrive at the same moment. Which
+# configuration should the instance run?** Make a guess now and keep it: larger batches,
+# smaller KV, moved weights, or guessed tokens?
+
+# %% [markdown]
+# ## Contents
+#
+# Sections without a link are still being written.
+#
+# **8.1 Requests and the resources they need** · 8.1.1 A request's life on the card · 8.1.2 Memory for weights, KV and
+# buffers · 8.1.3 From one request's time to a service objective
+#
+# **8.2 Batching and scheduling** · 8.2.1 Sharing the weights · 8.2.2 From fixed to continuous batches · 8.2.3 Long prefills,
+# in chunks · 8.2.4 Token budgets, shapes and step time
+#
+# **8.3 The KV cache** · 8.3.1 Reserving, wasting, paging · 8.3.2 Sharing branches, copying on write, giving back · 8.3.3 Reusing prefixes in
+# conversations and agents · 8.3.4 What to keep, evict, move or recompute
+#
+# **8.4 Compression and offloading** · 8.4.1 Quantised weights · 8.4.2 Smaller KV and what reading it costs · 8.4.3 Offloaded weights and
+# prefetching · 8.4.4 Capacity and speed, at what quality
+#
+# **8.5 Speculative decoding** · 8.5.1 Draft, verify, go back · 8.5.2 Time and outputs of a round · 8.5.3 Where drafts come
+# from · 8.5.4 Draft length under load
+#
+# **8.6 Performance under load, and the choice** · 8.6.1 Arrivals, queues, admission · 8.6.2 Goodput: right and in time · 8.6.3 Configuration, card and the
+# cost of a whole task
+#
+# **8.7 Summary**, history and further reading

@@ -1,0 +1,13 @@
+"""The table of claims: every number of the chapter, as printed, against a call into `lib`.
+
+An entry is one quantity. It lists the ids of the printed numbers it answers (section and place in reading order), how
+they are printed, and the tolerance: 0 where the result is exact, otherwise half a unit of the last printed digit.
+"""
+
+from tests.claims import section_8_0, section_8_1, section_8_2
+from tests.claims.claim import Claim
+
+CLAIMS: tuple[Claim, ...] = (*section_8_0.CLAIMS, *section_8_1.CLAIMS, *section_8_2.CLAIMS)
+
+# How many numbers a section prints; a section stands here once all of them are answered.
+ANSWERED = {"8.0": 26, "8.1.1": 23}
