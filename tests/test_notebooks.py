@@ -112,7 +112,8 @@ def test_only_a_plotly_view_escapes_comparison(stored) -> None:
 
 def run_pytest(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A run of pytest with the project's own settings, on one core."""
-    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *arguments]
+    settings = ["-c", str(ROOT / "pyproject.toml"), "-n0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *settings, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
 
 

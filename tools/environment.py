@@ -270,7 +270,7 @@ def install(command: List[str]) -> None:
         errors="replace",
     )
     if run.returncode:
-        print(run.stdout)
+        print(run.stdout, flush=True)
         raise download_problem(run.stdout)
 
 
