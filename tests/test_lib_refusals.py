@@ -1,0 +1,155 @@
+"""Every function of `lib` that takes a count, a time or a choice refuses by name what makes no sense."""
+
+import importlib
+import inspect
+import math
+import pkgutil
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Any, get_type_hints
+
+import pytest
+
+import lib
+from lib import design_problem, latency, memory, model, step_time
+from lib.checks import InputError
+from lib.design_problem import Prompt
+from lib.latency import InsertedAs
+
+REQUEST = latency.timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
+
+# A call of each function that is right, from which one argument at a time is made wrong.
+RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
+    latency.time_to_first_token: {"queue_s": 0.1, "prefill_s": 0.1},
+    latency.request_time: {"ttft_s": 0.2, "intervals_s": (0.02, 0.03)},
+    latency.slack: {"deadline_s": 7, "request_s": 6.5},
+    latency.delay_of_inserted_prefill: {"tokens": 2048, "alone_s": 0.1, "inserted_as": InsertedAs.INSIDE_STEP},
+    latency.timed_request: {
+        "queue": 0.1, "prefill": 0.1, "interval": 0.02, "outputs": 10, "deadline": 7, "inserted": 2, "delay": 0.1,
+    },
+    latency.prefills_that_fit: {"request": REQUEST, "delay_s": 0.1},
+    memory.left_for_activations: {"capacity_bytes": 32, "weight_bytes": 16, "kv_pool_bytes": 12},
+    model.weight_bytes: {"model": model.QWEN3_8B, "bytes_per_element": 2},
+    step_time.causal_pairs: {"new_tokens": 4, "context": 8},
+    step_time.fit_batch1: {"new_tokens": 4, "pairs": 42},
+    design_problem.prefill_alone: {"prompt": Prompt.SHORT},
+    design_problem.foreign_delay: {"inserted_as": InsertedAs.OWN_PASS},
+    design_problem.timed_request: {
+        "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
+        "prompt": Prompt.LONG, "deadline": 7,
+    },
+}  # fmt: skip
+ASKS_OTHERWISE = {"lib.checks", "lib.units"}  # their own tests say what they refuse
+
+NO_COUNTS = (-1, 2.5, 2.0, math.nan, math.inf, "2", True, None)
+NO_TIMES = (-1, -1e-9, math.nan, math.inf, -math.inf, 1e300, 10**400, "2", True, None)
+NO_CHOICES = ("no such choice", math.nan, 0, None)
+
+ZERO_MAKES_NO_SENSE = (
+    (latency.slack, "deadline_s"),
+    (latency.delay_of_inserted_prefill, "tokens"),
+    (latency.timed_request, "outputs"),
+    (latency.timed_request, "deadline"),
+    (latency.prefills_that_fit, "delay_s"),
+    (memory.left_for_activations, "capacity_bytes"),
+    (memory.left_for_activations, "weight_bytes"),
+    (model.weight_bytes, "bytes_per_element"),
+    (step_time.fit_batch1, "new_tokens"),
+    (design_problem.timed_request, "outputs"),
+    (design_problem.timed_request, "deadline"),
+)
+
+
+def public_functions() -> Iterator[Callable[..., Any]]:
+    for found in pkgutil.walk_packages(lib.__path__, "lib."):
+        module = importlib.import_module(found.name)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and not name.startswith("_"):
+                yield function
+
+
+def asked_of(function: Callable[..., Any]) -> dict[str, tuple[object, ...]]:
+    """What each parameter must refuse, by its type."""
+    hints = get_type_hints(function)
+    refused: dict[str, tuple[object, ...]] = {}
+    for name in inspect.signature(function).parameters:
+        if hints[name] is int:
+            refused[name] = NO_COUNTS
+        elif hints[name] is float:
+            refused[name] = NO_TIMES
+        elif inspect.isclass(hints[name]) and issubclass(hints[name], StrEnum):
+            refused[name] = NO_CHOICES
+    return refused
+
+
+WRONG = [
+    (function, name, value) for function in RIGHT for name, values in asked_of(function).items() for value in values
+]
+WRONG += [(function, name, 0) for function, name in ZERO_MAKES_NO_SENSE]
+
+
+def named(value: object) -> str:
+    return value.__qualname__ if inspect.isfunction(value) else repr(value)[:20]
+
+
+@pytest.mark.parametrize("function", RIGHT, ids=named)
+def test_the_right_call_is_right(function: Callable[..., Any]) -> None:
+    function(**RIGHT[function])
+
+
+@pytest.mark.parametrize(("function", "parameter", "value"), WRONG, ids=named)
+def test_a_wrong_value_is_refused_by_name(function: Callable[..., Any], parameter: str, value: object) -> None:
+    with pytest.raises(InputError) as refusal:
+        function(**RIGHT[function] | {parameter: value})
+    assert refusal.value.parameter == parameter
+    assert refusal.value.value is value
+    assert refusal.value.allowed
+
+
+def test_no_function_is_forgotten() -> None:
+    asking = {
+        function for function in public_functions() if asked_of(function) and function.__module__ not in ASKS_OTHERWISE
+    }
+    missing = sorted(named(function) for function in asking - RIGHT.keys())
+    assert not missing, f"add a right call of each to RIGHT: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("intervals", [(0.02, math.nan), (-0.01,), (0.02, "x"), (None,), (True,)], ids=repr)
+def test_one_wrong_interval_refuses_the_request(intervals: Any) -> None:
+    with pytest.raises(InputError, match=r"^interval.* is .*; allowed: a time from 0 s to 1e9 s$"):
+        latency.request_time(0.1, intervals)
+
+
+def test_more_than_one_prefill_an_interval_is_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"^inserted is 10; allowed: at most one in each interval, and 10 outputs have 9$"
+    ):
+        latency.timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10, deadline=7, inserted=10)
+
+
+def test_too_many_outputs_are_refused_before_any_is_made() -> None:
+    with pytest.raises(InputError, match=r"^outputs is 1000000000000; allowed: a whole number from 1 to 1,000,000$"):
+        latency.timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10**12, deadline=7)
+
+
+@pytest.mark.parametrize("parameter", ["queue", "interval", "prefill"])
+def test_a_request_longer_than_any_time_is_refused_when_it_is_made(parameter: str) -> None:
+    right = RIGHT[latency.timed_request] | {parameter: 1e9}
+    with pytest.raises(InputError):
+        latency.timed_request(**right)
+
+
+def test_a_delay_of_next_to_nothing_fits_often_and_breaks_nothing() -> None:
+    assert latency.prefills_that_fit(REQUEST, 5e-324) > 10**15
+
+
+def test_a_prompt_too_long_for_any_time_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^tokens is "):
+        latency.delay_of_inserted_prefill(10**200, 0.1, InsertedAs.INSIDE_STEP)
+
+
+def test_the_memory_that_is_too_much_is_named() -> None:
+    with pytest.raises(InputError, match=r"^kv_pool_bytes is 17; allowed: at most 16 bytes beside these weights$"):
+        memory.left_for_activations(capacity_bytes=32, weight_bytes=16, kv_pool_bytes=17)
+    with pytest.raises(InputError, match=r"^weight_bytes is 33; allowed: at most 32\b"):
+        memory.left_for_activations(capacity_bytes=32, weight_bytes=33, kv_pool_bytes=0)
