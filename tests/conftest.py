@@ -45,5 +45,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if NO_BROWSER in str(report.longrepr)]
     if skipped:
         terminalreporter.section("browser tests did not run")
-        terminalreporter.line(f"{len(skipped)} tests were left out, as {NO_BROWSER}.")
+        terminalreporter.line(f"Left out, as {NO_BROWSER}: {len(skipped)}")
         terminalreporter.line(f"To run them: {HOW_TO_GET_ONE}")

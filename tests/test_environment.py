@@ -214,6 +214,30 @@ def test_lab_does_not_start_in_a_broken_environment(copy: Path) -> None:
     assert "There is no environment yet" in run.stderr
 
 
+def run_without_browser(folder: Path, ci: str) -> str:
+    """What pytest says of a browser test where there is no browser."""
+    (folder / "test_page.py").write_text("def test_page(chromium_path):\n    pass\n", encoding="utf-8")
+    settings = ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}", "-p", "tests.conftest", "-n1"]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *settings, "-p", "no:cacheprovider", str(folder)],
+        cwd=ROOT, env={**os.environ, "CHROMIUM": str(folder / "none"), "CI": ci}, capture_output=True, encoding="utf-8",
+    )
+    return run.stdout
+
+
+def test_without_a_browser_a_reader_is_told(tmp_path: Path) -> None:
+    told = run_without_browser(tmp_path, ci="")
+    assert "1 skipped" in told
+    assert "Left out, as no Chromium was found: 1" in told
+    assert "apt install chromium" in told
+
+
+def test_without_a_browser_ci_fails(tmp_path: Path) -> None:
+    told = run_without_browser(tmp_path, ci="true")
+    assert "1 error" in told
+    assert "in CI the browser tests must run" in told
+
+
 @pytest.mark.parametrize("key", PROBLEMS)
 def test_each_message_has_an_entry_in_the_troubleshooting_page(key: str) -> None:
     page = (ROOT / "TROUBLESHOOTING.md").read_text(encoding="utf-8")

@@ -171,6 +171,15 @@ def test_taking_a_side_needs_a_name(pair: Pair, capsys: pytest.CaptureFixture[st
     assert "needs the names" in capsys.readouterr().err
 
 
+def test_a_file_that_is_no_notebook_is_named(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    pair.notebook.write_text("<<<<<<< HEAD\n{}\n", encoding="utf-8")
+    edit_script(pair, "print(1)", "print(10)")
+    before = both(pair)
+    assert main([], pair.root) == 1
+    assert f"{NAME}.ipynb is not a notebook" in capsys.readouterr().err
+    assert both(pair) == before
+
+
 def test_an_unknown_name_is_refused(pair: Pair) -> None:
     with pytest.raises(SystemExit, match="no such notebook: chapters/8_7"):
         main(["chapters/8_7"], pair.root)

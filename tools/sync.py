@@ -14,6 +14,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
+from nbformat import ValidationError
+
 from tools.execution import run_all
 from tools.notebooks import (
     ROOT,
@@ -39,6 +41,10 @@ class Decision:
     why: str
 
 
+class Unreadable(Exception):
+    """A notebook's file that holds no notebook."""
+
+
 def fingerprint(notebook: Any) -> str:
     """One word for a notebook's content."""
     return hashlib.sha256(json.dumps(content(notebook), sort_keys=True).encode("utf-8")).hexdigest()
@@ -50,7 +56,10 @@ def sides(pair: Pair) -> dict[str, Any]:
     if pair.script.exists():
         found[SCRIPT] = read_script(pair.script.read_text(encoding="utf-8"))
     if pair.notebook.exists():
-        found[NOTEBOOK] = read_notebook(pair.notebook.read_text(encoding="utf-8"))
+        try:
+            found[NOTEBOOK] = read_notebook(pair.notebook.read_text(encoding="utf-8"))
+        except (ValueError, ValidationError) as error:  # most often the marks of a merge that conflicts
+            raise Unreadable(f"{pair.name}.ipynb is not a notebook: {str(error)[:60]}") from error
     return found
 
 
@@ -229,7 +238,10 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if options.take and not options.names:
         parser.error("--take needs the names of the notebooks")
     chosen = choose(options.names, root)
-    problems = disagreements(chosen) if options.check else sync(chosen, options.take, not options.no_run)
+    try:
+        problems = disagreements(chosen) if options.check else sync(chosen, options.take, not options.no_run)
+    except Unreadable as error:
+        problems = [f"{error}. Bring it back with git checkout, or delete it: sync makes it from the script."]
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
