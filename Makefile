@@ -27,6 +27,7 @@ test: $(READY) ## what a reader can check in a few minutes
 
 check: $(READY) ## style, types and all tests
 	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m pytest $(ARGS)
 

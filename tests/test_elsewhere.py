@@ -26,13 +26,20 @@ def test_a_copy_elsewhere_passes(tmp_path: Path) -> None:
     variables = {**os.environ, "PYTHONPATH": str(copy)}
     where = subprocess.run(
         [sys.executable, "-c", "import lib, figures; print(lib.__file__, figures.__file__)"],
-        cwd=tmp_path, env=variables, capture_output=True, encoding="utf-8", check=True,
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
     )
     assert where.stdout.count(str(copy)) == 2
     left_out = [f"--ignore={name}" for name in LEFT_OUT]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "not long and not browser", "-p", "no:cacheprovider", *left_out],
-        cwd=copy, env=variables, capture_output=True, encoding="utf-8",
+        cwd=copy,
+        env=variables,
+        capture_output=True,
+        encoding="utf-8",
     )
     assert run.returncode == 0, run.stdout[-5000:] + run.stderr
     assert ".ipynb" in run.stdout or "passed" in run.stdout

@@ -80,9 +80,7 @@ def test_the_lock_is_read_with_its_forks() -> None:
         "contourpy": ({"1.3.3", "1.4.0"}, False),
         "pywinpty": ({"3.0.0"}, False),
     }
-    assert environment.lock_entry("uv", LOCK) == (
-        "uv==0.13.9 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
-    )
+    assert environment.lock_entry("uv", LOCK) == ("uv==0.13.9 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +218,10 @@ def run_without_browser(folder: Path, ci: str) -> str:
     settings = ["-c", str(ROOT / "pyproject.toml"), f"--rootdir={folder}", "-p", "tests.conftest", "-n1"]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *settings, "-p", "no:cacheprovider", str(folder)],
-        cwd=ROOT, env={**os.environ, "CHROMIUM": str(folder / "none"), "CI": ci}, capture_output=True, encoding="utf-8",
+        cwd=ROOT,
+        env={**os.environ, "CHROMIUM": str(folder / "none"), "CI": ci},
+        capture_output=True,
+        encoding="utf-8",
     )
     return run.stdout
 

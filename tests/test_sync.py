@@ -106,7 +106,7 @@ def test_script_follows_an_edited_notebook(pair: Pair) -> None:
 def test_refuses_when_both_were_edited(pair: Pair) -> None:
     edit_script(pair, "print(1)", "print(10)")
     edit_notebook(pair, "print(2)", "print(20)")
-    refused(pair, reason="both were edited")
+    refused(pair, reason="both sides were edited")
 
 
 def test_refuses_when_committed_different(pair: Pair) -> None:
@@ -122,7 +122,7 @@ def test_refuses_outside_of_a_repository(tmp_path: Path) -> None:
     assert sync([pair], execute=False) == []
     forget(pair)
     edit_script(pair, "print(1)", "print(10)")
-    refused(pair, reason="both were edited")
+    refused(pair, reason="both sides were edited")
 
 
 def test_one_refusal_holds_back_all(pair: Pair) -> None:

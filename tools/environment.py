@@ -237,7 +237,10 @@ def check() -> List[Problem]:
     # asked from another folder, so that the chapter's own code is found by installation and not by chance
     run = subprocess.run(
         [str(venv_python()), str(Path(__file__).resolve()), "--facts"],
-        cwd=tempfile.gettempdir(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
+        cwd=tempfile.gettempdir(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
     )
     if run.returncode:
         return [Problem("broken environment", why=last_line(run.stderr))]
@@ -266,7 +269,12 @@ def install(command: List[str]) -> None:
     """Run an installer in the project's folder; raise what hindered it."""
     environment = dict(os.environ, UV_PYTHON_DOWNLOADS="never", PIP_DISABLE_PIP_VERSION_CHECK="1")
     run = subprocess.run(
-        command, cwd=str(ROOT), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+        command,
+        cwd=str(ROOT),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
         errors="replace",
     )
     if run.returncode:

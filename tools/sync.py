@@ -109,7 +109,7 @@ def decide(pair: Pair, take: str, agreements: Agreements) -> Decision:
         return Decision(pair, SCRIPT, "only the script was edited")
     if untouched == [SCRIPT]:
         return Decision(pair, NOTEBOOK, "only the notebook was edited")
-    why = "they were committed different" if untouched else "both were edited since they last agreed"
+    why = "they were committed different" if untouched else "both sides were edited since they last agreed"
     return Decision(pair, "", why)
 
 
