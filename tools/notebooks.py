@@ -56,7 +56,8 @@ def read_script(text: str) -> Any:
 
 def notebook_text(notebook: Any) -> str:
     """The text in which a notebook is stored."""
-    return nbformat.writes(notebook, version=nbformat.NO_CONVERT).rstrip("\n") + "\n"
+    text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)
+    return text.rstrip("\n") + "\n"
 
 
 def script_text(notebook: Any) -> str:
