@@ -45,11 +45,15 @@ explore("request-timeline")
 # left before the deadline is then a real reserve. The 0.1 seconds of queue are assumed, not measured, and they use up most of it.
 
 # %%
+from figures.tables import Table
 from lib.design_problem import timed_request
+from lib.units import shown
 
+rows = []
 for queue in (0.1, 0):
     request = timed_request(queue=queue)
-    print(f"queue {queue:>3} s: done after {request.total_s:.2f} s, {request.slack_s:.2f} s before the deadline")
+    rows.append((f"{queue} s", shown(request.total_s, "s", 2), shown(request.slack_s, "s", 2)))
+Table(("queue", "done after", "left before the deadline"), rows)
 
 # %% [markdown]
 # ## The paradox in numbers
@@ -58,13 +62,16 @@ for queue in (0.1, 0):
 # together, then what one of them sees. (Times by the client's clock; every answer was forced to the same length.)
 
 # %%
-from lib.records import table
+from lib.records import record
 
-for row in table("batch_sweep").rows:
-    if row["input_kind"] == "2k_independent":
-        together, wait = row["throughput_median_tok_per_s"], row["ttft_median_ms"]
-        print(f"{row['batch_requests']:>3} at once: {together:>7.0f} token/s together;", end=" ")
-        print(f"each user: first output after {wait:>4.0f} ms, then every {row['mean_output_interval_median_ms']:.1f} ms")
+sweep = record("batch_sweep").where(input_kind="2k_independent")
+columns = {
+    "requests at once": "batch_requests",
+    "token/s, all together": "throughput_median_tok_per_s",
+    "first output, ms": "ttft_median_ms",
+    "then one every, ms": "mean_output_interval_median_ms",
+}
+Table.of(sweep, columns)
 
 # %% [markdown]
 # ## What is given and what is asked
@@ -81,9 +88,15 @@ from lib.design_problem import INSTANCE
 from lib.units import GB
 
 card = INSTANCE.card
-print(INSTANCE.model.name, "on", INSTANCE.cards, card.name)
-print(f"memory {card.memory_bytes / GB:.0f} GB, bandwidth {card.bandwidth_bytes_s / GB:.0f} GB/s")
-print(f"peak {card.bf16_dense_flop_s / 1e12:.1f} TFLOP/s, power limit {card.power_limit_w} W")
+rows = [
+    ("model", INSTANCE.model.name),
+    ("card", f"{INSTANCE.cards} x {card.name}"),
+    ("memory", shown(card.memory_bytes, "GB")),
+    ("bandwidth", f"{card.bandwidth_bytes_s / GB:.0f} GB/s"),
+    ("peak", f"{card.bf16_dense_flop_s / 1e12:.1f} TFLOP/s"),
+    ("power limit", f"{card.power_limit_w} W"),
+]
+Table(("what", "value"), rows)
 
 # %% [markdown]
 # All experiments of this chapter were run on this card, except experiment 8-7, which used an Apple M2 Max.
@@ -95,29 +108,39 @@ print(f"peak {card.bf16_dense_flop_s / 1e12:.1f} TFLOP/s, power limit {card.powe
 # %%
 from lib.memory import left_for_activations
 from lib.model import weight_bytes
-from lib.units import GIB
 
 weights = weight_bytes(INSTANCE.model, INSTANCE.bytes_per_element)
 left = left_for_activations(INSTANCE.share_bytes, weights, INSTANCE.kv_pool_bytes)
-for name, size in [("share", INSTANCE.share_bytes), ("weights", weights), ("KV cache", INSTANCE.kv_pool_bytes), ("left", left)]:
-    print(f"{name:<9}{size / GIB:5.1f} GiB")
+sizes = INSTANCE.share_bytes, weights, INSTANCE.kv_pool_bytes, left
+names = "share of the card", "weights", "KV cache", "left"
+rows = [(name, shown(size, "GiB", 1)) for name, size in zip(names, sizes)]
+Table(("what", "size"), rows)
 
 # %% [markdown]
 # What is left holds activations, the fixed buffers that replaying a recorded graph needs, and other working space. Strictly, the
 # 12 GiB are for KV *and its auxiliary buffers*; whenever we count how many requests fit, we give all of it to KV.
 #
-# Weights are stored in BF16, 2 bytes each. Change `INSTANCE.bytes_per_element` to `1` in the cell above and see what an 8-bit format
+# Weights are stored in BF16, 2 bytes each. Write `1` for `INSTANCE.bytes_per_element` in the cell above and see what an 8-bit format
 # would set free.
 
 # %% [markdown]
 # ## Two kinds of request, one deadline
 
 # %%
+from dataclasses import asdict
+
 from lib.design_problem import LONG_CONTEXT, SHORT_CHAT
 
-for kind in (SHORT_CHAT, LONG_CONTEXT):
-    print(f"{kind.name:<13} {kind.input_tokens} tokens in, {kind.output_tokens} out,", end=" ")
-    print(f"shared prefix {kind.shared_prefix_tokens:>4}, deadline {kind.deadline_s} s")
+Table.of(
+    [asdict(SHORT_CHAT), asdict(LONG_CONTEXT)],
+    {
+        "kind of request": "name",
+        "tokens in": "input_tokens",
+        "tokens out": "output_tokens",
+        "shared prefix": "shared_prefix_tokens",
+        "deadline, s": "deadline_s",
+    },
+)
 
 # %% [markdown]
 # Every long request begins with the same 6144 tokens: a system prompt and the definitions of tools. Short ones share nothing.
@@ -134,8 +157,8 @@ for kind in (SHORT_CHAT, LONG_CONTEXT):
 # %%
 from lib.clocks import one_decode_step
 
-for reading in one_decode_step():
-    print(f"{reading.seconds * 1e3:.2f} ms  {reading.clock:<7} {reading.covers}")
+rows = [(r.covers, shown(r.seconds, "ms", 2), r.clock) for r in one_decode_step()]
+Table(("what is timed", "time", "clock"), rows, left=("clock",))
 
 # %% [markdown]
 # None of them is wrong; they stand at different places. A user waits 26.5 ms from one output to the next. Inside the engine a
@@ -146,8 +169,7 @@ for reading in one_decode_step():
 # %%
 from lib.clocks import MEANING
 
-for clock, meaning in MEANING.items():
-    print(f"{clock:<9} {meaning}")
+Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 
 # %% [markdown]
 # ## The road through the chapter

@@ -11,6 +11,7 @@ import ipywidgets as widgets
 
 from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
+from figures.tables import Table
 from figures.words import words
 from lib.checks import InputError
 
@@ -43,7 +44,7 @@ class Explorer:
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%"))
         self._refusal, self._table = widgets.HTML(), widgets.HTML()
-        self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "64px"))
+        self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
         # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
         self._frame = widgets.Box([self._picture, self._refusal], layout=widgets.Layout(min_height=_tall(entry)))
         self.readouts: tuple[Readout, ...] = ()
@@ -79,7 +80,7 @@ class Explorer:
     def predict(self, choice: str) -> str:
         """Judge a prediction and draw the setting that was asked about; gives the verdict."""
         verdict = self.question.verdict(choice)
-        self._verdict.value = f"<p>{escape(verdict)}</p>"
+        self._verdict.value = _paragraph(escape(verdict))
         self.move(**self.book | dict(self.question.reveals))
         return verdict
 
@@ -110,32 +111,33 @@ class Explorer:
 
     def _show(self) -> None:
         self._picture.layout.display = "none" if self._refused else None
-        self._refusal.value = f"<p>{escape(self._refused)}</p>"
+        self._refusal.value = _paragraph(escape(self._refused))
         self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
-        self._line.value = f"<p>{escape(self._still)}&nbsp;</p>"
+        self._line.value = _paragraph(escape(self._still))
 
     def _lay_out(self) -> widgets.VBox:
-        ask = widgets.HTML(f"<p><b>Before you move anything.</b> {escape(self.question.text)}</p>")
+        ask = widgets.HTML(_paragraph(f"<b>Before you move anything.</b> {escape(self.question.text)}"))
         choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
         }
-        named = _buttons({name: lambda values=values: self.move(**values) for name, values in starts.items()})
+        named = _buttons({name: lambda values=values: self.move(**values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]
         more = [widgets.Accordion([_grid(hidden)], titles=("more",))] if hidden else []
         rows = [ask, choices, self._verdict, named, shown, *more, self._frame, self._line, self._table]
-        return widgets.VBox(rows, layout=widgets.Layout(max_width="680px"))
+        return widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
 
     def _static_bundle(self) -> tuple[dict[str, str], dict[str, Any]]:
         if self._refused:
             return {"text/plain": self._refused}, {}
-        rows = _text_table(self.readouts)
         title = f"Figure {self.entry.number}" + (" at the book's values" if self.settings == self.book else "")
-        picture = base64.b64encode(self._picture.value).decode("ascii")
+        rows = [(readout.label, readout, readout.clock) for readout in self.readouts]
+        text = repr(Table((title, "", "clock"), rows, left=("clock",)))
+        picture = base64.b64encode(page.palette_png(self._picture.value)).decode("ascii")
         alt = words("en", self.entry.slug)["alt"]
-        data = {"text/plain": "\n".join([title, *rows]), "image/png": picture}
+        data = {"text/plain": text, "image/png": picture}
         return data, {"image/png": {"width": page.SCREEN_WIDTH_PX, "alt": alt}}
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -149,7 +151,7 @@ def _tall(entry: registry.Entry) -> str:
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:
-    how = {"style": {"description_width": "110px"}, "layout": widgets.Layout(width="320px")}
+    how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="345px")}
     if isinstance(control, Choice):
         start = value if value in control.options else control.options[0]
         options = [(str(option), option) for option in control.options]
@@ -176,8 +178,8 @@ def _decimals(step: float) -> int:
     return len(f"{step:g}".partition(".")[2])
 
 
-def _buttons(actions: Mapping[str, Any]) -> widgets.Box:
-    buttons = []
+def _buttons(actions: Mapping[str, Any], lead: str = "") -> widgets.Box:
+    buttons = [widgets.Label(lead)] if lead else []
     for name, action in actions.items():
         button = widgets.Button(description=name, layout=widgets.Layout(width="auto"))
         button.on_click(lambda _, action=action: action())
@@ -185,26 +187,19 @@ def _buttons(actions: Mapping[str, Any]) -> widgets.Box:
     return widgets.Box(buttons, layout=widgets.Layout(flex_flow="row wrap"))
 
 
+def _paragraph(html: str) -> str:
+    return f"<div style='line-height:1.5'>{html}</div>"
+
+
 def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
-    return widgets.GridBox(children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, 330px)"))
-
-
-def _text_table(readouts: Sequence[Readout]) -> list[str]:
-    wide = max(len(readout.label) for readout in readouts)
-    return [f"{readout.label:<{wide}}  {readout!s:>10}  {readout.clock}".rstrip() for readout in readouts]
+    return widgets.GridBox(children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, 355px)"))
 
 
 def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> str:
     """Now, the book's value, the change and the clock of each read-out; dashes for now while there is no picture."""
-    heads = ("", "now", "book", "change", "clock")
     if now is None:
-        rows = [(there.label, "–", str(there), "–", "") for there in book]
+        rows: list[Sequence[object]] = [(there.label, "–", there, "–", "") for there in book]
     else:
         pairs = zip(now, book, strict=True)
-        rows = [(here.label, str(here), str(there), here.change_from(there), here.clock) for here, there in pairs]
-    return f"<table>{_table_row('th', heads)}{''.join(_table_row('td', row) for row in rows)}</table>"
-
-
-def _table_row(tag: str, cells: Sequence[str]) -> str:
-    style = "text-align:right;padding:0 8px"
-    return "<tr>" + "".join(f"<{tag} style='{style}'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
+    return Table(("", "now", "book", "change", "clock"), rows, left=("clock",))._repr_html_()

@@ -30,7 +30,7 @@ def request_timeline(
     interval: Annotated[float, Slider("interval", 10.0, 60.0, 0.5, "ms")] = design_problem.interval_alone().seconds,
     outputs: Annotated[int, Slider("outputs", 16, 512, 1)] = SHORT_CHAT.output_tokens,
     inserted: Annotated[int, Slider("foreign prefills", 0, 5, 1)] = 0,
-    inserted_as: Annotated[InsertedAs, Choice("each one is", tuple(InsertedAs))] = InsertedAs.OWN_PASS,
+    inserted_as: Annotated[InsertedAs, Choice("inserted as", tuple(InsertedAs))] = InsertedAs.OWN_PASS,
     prompt: Annotated[Prompt, Choice("prompt", tuple(Prompt))] = Prompt.SHORT,
     deadline: Annotated[float, Slider("deadline", 1.0, 20.0, 0.5, "s")] = float(SHORT_CHAT.deadline_s),
     language: str = "en",
@@ -109,7 +109,7 @@ TIMELINE_EXPLORATION = Exploration(
     question=_ask_for_room,
     in_view=("queue", "interval", "outputs", "inserted"),
     settings={
-        "one prefill, a pass of its own": {"inserted": 1, "inserted_as": InsertedAs.OWN_PASS},
+        "one prefill, its own pass": {"inserted": 1, "inserted_as": InsertedAs.OWN_PASS},
         "one prefill, inside a step": {"inserted": 1, "inserted_as": InsertedAs.INSIDE_STEP},
         "no queue, one prefill": {"queue": 0.0, "inserted": 1},
     },

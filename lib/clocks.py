@@ -42,8 +42,8 @@ def one_decode_step() -> tuple[Reading, ...]:
     Source: sections 8.1.1, 8.1.3 and 8.2.2; records batch_sweep, step_efficiency and step_time_fit.
     """
     condition = {"input_kind": "2k_independent", "batch_requests": 1}
-    client = records.table("batch_sweep").one(**condition)
-    engine = records.table("step_efficiency").one(**condition)
+    client = records.record("batch_sweep").one(**condition)
+    engine = records.record("step_efficiency").one(**condition)
     fit_ns = step_time.fit_batch1(new_tokens=1, pairs=step_time.causal_pairs(1, context=2048))
     return (
         Reading(

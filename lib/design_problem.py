@@ -86,7 +86,7 @@ def interval_alone() -> Reading:
 
 
 def _alone(input_kind: str) -> dict[str, float]:
-    return records.table("batch_sweep").one(input_kind=input_kind, batch_requests=1)
+    return records.record("batch_sweep").one(input_kind=input_kind, batch_requests=1)
 
 
 def foreign_delay(inserted_as: InsertedAs) -> float:

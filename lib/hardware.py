@@ -41,12 +41,12 @@ CARDS = {
         power_limit_w=row["power_w"],
         source=row["source"],
     )
-    for row in records.table("hardware").rows
+    for row in records.record("hardware").rows
     if row["kind"] != "link"
 }
 LINKS = {
     row["name"]: Link(row["name"], row["bandwidth_gb_s"] * GB, row["source"])
-    for row in records.table("hardware").rows
+    for row in records.record("hardware").rows
     if row["kind"] == "link"
 }
 RTX_PRO_6000 = CARDS["RTX PRO 6000 Blackwell Workstation"]

@@ -15,8 +15,8 @@ FOLDER = Path(__file__).parent / "records"
 
 
 @dataclass(frozen=True)
-class Table:
-    """One record: its rows (a dict each; whole numbers are int), and what must be known to read them."""
+class Record:
+    """One table of numbers: its rows (a dict each; whole numbers are int), and what must be known to read them."""
 
     name: str
     row_is: str
@@ -26,23 +26,27 @@ class Table:
     source: str
     rows: tuple[dict[str, Any], ...]
 
-    def one(self, **where: object) -> dict[str, Any]:
-        """The only row whose columns have these values; raises LookupError if there is none or more than one."""
-        found = [row for row in self.rows if all(row[column] == value for column, value in where.items())]
+    def where(self, **values: object) -> list[dict[str, Any]]:
+        """The rows whose columns have these values; raises KeyError for an unknown column."""
+        return [row for row in self.rows if all(row[column] == value for column, value in values.items())]
+
+    def one(self, **values: object) -> dict[str, Any]:
+        """The only row with these values; raises LookupError if there is none or more than one."""
+        found = self.where(**values)
         if len(found) != 1:
-            raise LookupError(f"{len(found)} rows of record {self.name} have {where}")
+            raise LookupError(f"{len(found)} rows of record {self.name} have {values}")
         return found[0]
 
 
 @cache
-def table(name: str) -> Table:
+def record(name: str) -> Record:
     """The record of this name; raises LookupError, which lists the names, for an unknown one."""
     about = _about()
     if name not in about:
         raise LookupError(f"no record {name!r}; there are {', '.join(sorted(about))}")
     with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = tuple({column: _cell(text) for column, text in row.items()} for row in csv.DictReader(file))
-    return Table(name=name, rows=rows, **about[name])
+    return Record(name=name, rows=rows, **about[name])
 
 
 def names() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ class FitTerms:
     per_causal_pair_ns: int
 
 
-_TERMS = {row["term"]: row["rounded_value_used_in_chapter_ns"] for row in records.table("step_time_fit").rows}
+_TERMS = {row["term"]: row["rounded_value_used_in_chapter_ns"] for row in records.record("step_time_fit").rows}
 FIT = FitTerms(_TERMS["fixed_per_step"], _TERMS["per_new_token"], _TERMS["per_causal_pair"])
 
 

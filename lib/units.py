@@ -41,9 +41,9 @@ UNITS = {
 def shown(amount: float, unit: str, digits: int = 0, signed: bool = False) -> str:
     """A base amount as text in a unit, such as `shown(0.0265, "ms", 1)` -> "26.5 ms".
 
-    Raises KeyError for an unknown unit. A value that rounds to zero has no minus sign.
+    Raises KeyError for an unknown unit. A value that rounds to zero has no minus sign; others have the true one.
     """
     number = f"{UNITS[unit].of(amount):{'+' if signed else ''},.{digits}f}"
     if not any(digit in number for digit in "123456789"):
         number = number.replace("-", "+" if signed else "")
-    return f"{number} {unit}".rstrip()
+    return f"{number} {unit}".rstrip().replace("-", "−")

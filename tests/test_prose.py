@@ -23,6 +23,7 @@ NOT_NUMBERS = re.compile(
     flags=re.DOTALL | re.IGNORECASE,
 )
 NUMERAL = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:K\b)?")
+CELL_WIDTH = 88  # characters that JupyterLab shows beside its file list on a screen of 1280 pixels
 SUBSECTIONS = {1: 3, 2: 4, 3: 4, 4: 4, 5: 4, 6: 3}
 
 
@@ -79,6 +80,14 @@ def test_figures_are_named_by_the_registry(script: Path) -> None:
             said = cell.source
         for name in re.findall(r'explore\("([\w-]+)"', cell.source):
             assert f"igure {entry(name).number}" in said, f"the text before explore({name!r}) must name its figure"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_code_fits_into_its_cell(script: Path) -> None:
+    code = [
+        line for cell in jupytext.read(script).cells if cell.cell_type == "code" for line in cell.source.splitlines()
+    ]
+    assert [line for line in code if len(line) > CELL_WIDTH] == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

@@ -12,12 +12,12 @@ from lib.design_problem import (
     timed_request,
 )
 from lib.latency import InsertedAs
-from lib.records import table
+from lib.records import record
 from tests.claims.claim import Claim
 
 
 def alone() -> dict[str, float]:
-    return table("batch_sweep").one(input_kind="2k_independent", batch_requests=1)
+    return record("batch_sweep").one(input_kind="2k_independent", batch_requests=1)
 
 
 def one_inserted() -> float:
@@ -29,7 +29,7 @@ def engine_step_ms() -> float:
 
 
 def batch_of_the_measurement() -> float:
-    return table("batch_sweep").one(mean_output_interval_median_ms=26.53)["batch_requests"]
+    return record("batch_sweep").one(mean_output_interval_median_ms=26.53)["batch_requests"]
 
 
 CLAIMS = (

@@ -1,0 +1,25 @@
+"""Numbers in columns."""
+
+from figures.tables import Table
+
+
+def test_numbers_lean_right_and_names_left() -> None:
+    table = Table(("what", "size", "clock"), [("weights", "15.3 GiB", "none"), ("KV", "4 GiB", "fit")], left=("clock",))
+    assert repr(table).splitlines() == [
+        "what         size  clock",
+        "weights  15.3 GiB  none",
+        "KV          4 GiB  fit",
+    ]
+
+
+def test_a_first_column_of_numbers_leans_right() -> None:
+    assert repr(Table(("n", "x"), [(1, 2), (16, 3)])).splitlines() == [" n  x", " 1  2", "16  3"]
+
+
+def test_columns_of_a_record() -> None:
+    table = Table.of([{"a": 1, "b": 2.5, "c": 3}], {"second": "b", "first": "a"})
+    assert (table.head, table.rows) == (("second", "first"), [[2.5, 1]])
+
+
+def test_html_is_escaped() -> None:
+    assert "&lt;b&gt;" in Table(("x",), [("<b>",)])._repr_html_()
