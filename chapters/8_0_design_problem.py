@@ -52,7 +52,8 @@ from lib.units import shown
 rows = []
 for queue in (0.1, 0):
     request = timed_request(queue=queue)
-    rows.append((f"{queue} s", shown(request.total_s, "s", 2), shown(request.slack_s, "s", 2)))
+    done, left = shown(request.total_s, "s", 2), shown(request.slack_s, "s", 2)
+    rows.append((f"{queue} s", done, left))
 Table(("queue", "done after", "left before the deadline"), rows)
 
 # %% [markdown]
@@ -85,18 +86,17 @@ Table.of(sweep, columns)
 
 # %%
 from lib.design_problem import INSTANCE
-from lib.units import GB
 
 card = INSTANCE.card
 rows = [
     ("model", INSTANCE.model.name),
-    ("card", f"{INSTANCE.cards} x {card.name}"),
+    ("card", f"{INSTANCE.cards} × {card.name}"),
     ("memory", shown(card.memory_bytes, "GB")),
-    ("bandwidth", f"{card.bandwidth_bytes_s / GB:.0f} GB/s"),
-    ("peak", f"{card.bf16_dense_flop_s / 1e12:.1f} TFLOP/s"),
-    ("power limit", f"{card.power_limit_w} W"),
+    ("bandwidth", shown(card.bandwidth_bytes_s, "GB/s")),
+    ("peak compute", shown(card.bf16_dense_flop_s, "TFLOP/s", 1)),
+    ("power limit", shown(card.power_limit_w, "W")),
 ]
-Table(("what", "value"), rows)
+Table(("what", "value"), rows, left=("value",))
 
 # %% [markdown]
 # All experiments of this chapter were run on this card, except experiment 8-7, which used an Apple M2 Max.
@@ -127,20 +127,9 @@ Table(("what", "size"), rows)
 # ## Two kinds of request, one deadline
 
 # %%
-from dataclasses import asdict
-
 from lib.design_problem import LONG_CONTEXT, SHORT_CHAT
 
-Table.of(
-    [asdict(SHORT_CHAT), asdict(LONG_CONTEXT)],
-    {
-        "kind of request": "name",
-        "tokens in": "input_tokens",
-        "tokens out": "output_tokens",
-        "shared prefix": "shared_prefix_tokens",
-        "deadline, s": "deadline_s",
-    },
-)
+Table.of([SHORT_CHAT, LONG_CONTEXT])
 
 # %% [markdown]
 # Every long request begins with the same 6144 tokens: a system prompt and the definitions of tools. Short ones share nothing.

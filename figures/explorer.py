@@ -202,4 +202,4 @@ def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> st
     else:
         pairs = zip(now, book, strict=True)
         rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
-    return Table(("", "now", "book", "change", "clock"), rows, left=("clock",))._repr_html_()
+    return _paragraph(Table(("", "now", "book", "change", "clock"), rows, left=("clock",))._repr_html_())

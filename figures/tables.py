@@ -1,8 +1,9 @@
 """Numbers in columns: as a table in JupyterLab, as aligned text elsewhere."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -14,8 +15,13 @@ class Table:
     left: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, object]], columns: Mapping[str, str]) -> "Table":
-        """A table of these columns of a record's rows: what is written above each, and its name in the record."""
+    def of(cls, records: Sequence[Any], columns: Mapping[str, str] | None = None) -> "Table":
+        """A table of a record's rows or of dataclasses: what is written above each column, and its name there.
+
+        Without `columns` all of them are shown under their own names.
+        """
+        rows = [record if isinstance(record, Mapping) else asdict(record) for record in records]
+        columns = columns or {name.replace("_", " "): name for name in rows[0]}
         return cls(tuple(columns), [[row[name] for name in columns.values()] for row in rows])
 
     def __repr__(self) -> str:
@@ -41,4 +47,4 @@ class Table:
 
 
 def _html_cell(tag: str, side: str, cell: object) -> str:
-    return f'<{tag} style="text-align: {side}">{escape(str(cell))}</{tag}>'
+    return f'<{tag} style="text-align: {side}; padding: 2px 8px">{escape(str(cell))}</{tag}>'

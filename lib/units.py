@@ -33,6 +33,7 @@ UNITS = {
         Unit("s"), Unit("ms", per=10**3), Unit("us", per=10**6), Unit("ns", per=10**9),
         Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB),
         Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
+        Unit("GB/s", GB), Unit("TFLOP/s", 10**12), Unit("W"),
         Unit(""), Unit("token"), Unit("token/s"),
     )
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Numbers in columns."""
 
 from figures.tables import Table
+from lib.design_problem import SHORT_CHAT
 
 
 def test_numbers_lean_right_and_names_left() -> None:
@@ -19,6 +20,12 @@ def test_a_first_column_of_numbers_leans_right() -> None:
 def test_columns_of_a_record() -> None:
     table = Table.of([{"a": 1, "b": 2.5, "c": 3}], {"second": "b", "first": "a"})
     assert (table.head, table.rows) == (("second", "first"), [[2.5, 1]])
+
+
+def test_dataclasses_show_their_fields() -> None:
+    table = Table.of([SHORT_CHAT])
+    assert table.head == ("name", "input tokens", "output tokens", "shared prefix tokens", "deadline s")
+    assert table.rows == [["short chat", 2048, 256, 0, 7]]
 
 
 def test_html_is_escaped() -> None:
