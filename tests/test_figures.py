@@ -38,8 +38,8 @@ from matplotlib import pyplot
 
 pyplot.style.use("dark_background")
 mpl.rcParams.update({"backend": "svg", "font.size": 30, "font.family": "DejaVu Serif", "figure.dpi": 300,
-                     "axes.unicode_minus": False, "savefig.dpi": 30, "svg.fonttype": "none", "pdf.fonttype": 3, "pdf.compression": 0,
-                     "savefig.bbox": "tight", "axes.spines.top": True, "lines.linewidth": 9})
+                     "axes.unicode_minus": False, "savefig.dpi": 30, "svg.fonttype": "none", "pdf.fonttype": 3,
+                     "pdf.compression": 0, "savefig.bbox": "tight", "axes.spines.top": True, "lines.linewidth": 9})
 before = mpl.rcParams.copy()
 
 from figures.__main__ import draw

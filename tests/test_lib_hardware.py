@@ -5,13 +5,13 @@ import pytest
 from lib import hardware, records
 from lib.hardware import CARDS, LINKS, Card, Link
 
-ROWS = {row["name"]: row for row in records.table("hardware").rows}
+ROWS = {row["name"]: row for row in records.record("hardware").rows}
 
 
 def test_each_row_of_the_record_is_a_card_or_a_link() -> None:
     assert CARDS.keys() | LINKS.keys() == ROWS.keys()
     assert not CARDS.keys() & LINKS.keys()
-    assert len(ROWS) == len(records.table("hardware").rows)
+    assert len(ROWS) == len(records.record("hardware").rows)
 
 
 def test_the_card_of_the_design_problem() -> None:

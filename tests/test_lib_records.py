@@ -24,11 +24,11 @@ def test_each_file_is_a_record_and_each_record_a_file() -> None:
 
 @pytest.mark.parametrize("name", records.names())
 def test_a_record_says_how_to_read_it(name: str) -> None:
-    table = records.table(name)
-    assert table.name == name
-    assert table.kind in KINDS
-    assert table.clock in {*Clock, "none"}
-    assert all(text.strip() == text != "" for text in (table.row_is, table.conditions, table.source))
+    record = records.record(name)
+    assert record.name == name
+    assert record.kind in KINDS
+    assert record.clock in {*Clock, "none"}
+    assert all(text.strip() == text != "" for text in (record.row_is, record.conditions, record.source))
 
 
 @pytest.mark.parametrize("name", records.names())
@@ -43,7 +43,7 @@ def test_each_row_fills_each_column_once(name: str) -> None:
 @pytest.mark.parametrize("name", records.names())
 def test_a_cell_is_read_as_what_it_is(name: str) -> None:
     head, *rows = cells(name)
-    for row, texts in zip(records.table(name).rows, rows, strict=True):
+    for row, texts in zip(records.record(name).rows, rows, strict=True):
         assert list(row) == head
         for value, text in zip(row.values(), texts, strict=True):
             if text == "":
@@ -57,31 +57,40 @@ def test_a_cell_is_read_as_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", records.names())
 def test_a_column_holds_numbers_or_text_and_never_both(name: str) -> None:
-    rows = records.table(name).rows
+    rows = records.record(name).rows
     for column in rows[0]:
         kinds = {isinstance(row[column], str) for row in rows if row[column] is not None}
         assert len(kinds) <= 1, column
 
 
 def test_one_row_is_found_by_its_values() -> None:
-    row = records.table("batch_sweep").one(input_kind="2k_independent", batch_requests=1)
+    row = records.record("batch_sweep").one(input_kind="2k_independent", batch_requests=1)
     assert (row["ttft_median_ms"], row["mean_output_interval_median_ms"]) == (96.27, 26.53)
+
+
+def test_all_rows_with_a_value_are_found_in_their_order() -> None:
+    record = records.record("batch_sweep")
+    assert [row["batch_requests"] for row in record.where(input_kind="2k_independent")] == [1, 4, 16, 64]
+    assert record.where() == list(record.rows)
+    assert record.where(batch_requests=3) == []
 
 
 @pytest.mark.parametrize(("batch", "found"), [(3, 0), (1, 2)])
 def test_none_or_several_rows_are_not_one(batch: int, found: int) -> None:
     with pytest.raises(LookupError, match=rf"^{found} rows of record batch_sweep have .*{batch}"):
-        records.table("batch_sweep").one(batch_requests=batch)
+        records.record("batch_sweep").one(batch_requests=batch)
 
 
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(LookupError, match="colour"):
-        records.table("batch_sweep").one(colour="red")
+        records.record("batch_sweep").where(colour="red")
+    with pytest.raises(LookupError, match="colour"):
+        records.record("batch_sweep").one(colour="red")
 
 
 def test_an_unknown_record_is_named_and_the_records_are_listed() -> None:
     with pytest.raises(LookupError, match=r"no record 'nope'; there are batch_sweep, .*step_time_fit"):
-        records.table("nope")
+        records.record("nope")
 
 
 def test_a_record_with_an_empty_cell_and_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,12 +101,12 @@ def test_a_record_with_an_empty_cell_and_commas(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "small.csv").write_text('a,b,c,d\n1,,"x, 队列",1e3\n', encoding="utf-8", newline="")
     monkeypatch.setattr(records, "FOLDER", tmp_path)
     forget(monkeypatch)
-    row: dict[str, Any] = records.table("small").one(a=1)
+    row: dict[str, Any] = records.record("small").one(a=1)
     assert row == {"a": 1, "b": None, "c": "x, 队列", "d": 1000.0}
     assert isinstance(row["d"], float)
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this test read its own folder and leave nothing of it behind."""
-    for cached in ("table", "_about"):
+    for cached in ("record", "_about"):
         monkeypatch.setattr(records, cached, getattr(records, cached).__wrapped__)
