@@ -19,6 +19,10 @@ class Transformer:
     vocabulary: int
     tied_embeddings: bool
 
+    def __post_init__(self) -> None:
+        for size in ("layers", "hidden", "ffn", "query_heads", "kv_heads", "head_dim", "vocabulary"):
+            whole(size, getattr(self, size), at_least=1)
+
 
 # Source: the model's public config file; 36 layers, 8 KV heads and head dimension 128 are printed in section 8.1.2.
 QWEN3_8B = Transformer(
