@@ -61,16 +61,21 @@ Control = Slider | Choice
 
 @dataclass(frozen=True)
 class Readout:
-    """One number beside the picture, in base units; `clocks` took the times in it (none for a count)."""
+    """One thing read off beside the picture: a number in base units, or words.
+
+    `clocks` took the times in it (none for a count).
+    """
 
     label: str
-    amount: float
-    unit: str
+    amount: float | str
+    unit: str = ""
     digits: int = 0
     clocks: tuple[Clock, ...] = ()
     signed: bool = False
 
     def __str__(self) -> str:
+        if isinstance(self.amount, str):
+            return self.amount
         return shown(self.amount, self.unit, self.digits, self.signed)
 
     @property
@@ -81,6 +86,8 @@ class Readout:
         """How far this read-out is from the book's, or a dash where both show the same."""
         if str(self) == str(book):
             return "–"
+        if isinstance(self.amount, str) or isinstance(book.amount, str):
+            return "another"
         return shown(self.amount - book.amount, self.unit, self.digits, signed=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from figures.exploration import Exploration
+from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.checks import InputError
 
@@ -28,7 +29,10 @@ class Entry:
         return self.draw(**(dict(self.arguments) | settings))
 
 
-FIGURES = (Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),)
+FIGURES = (
+    Entry("8-1", "rows-and-state", "8.1.1", rows_and_state, ROWS_EXPLORATION),
+    Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
+)
 
 
 def entry(name: str) -> Entry:

@@ -19,6 +19,7 @@ FAINT = "#8a909c"
 PAPER = "#ffffff"
 LIMIT = "#b3243b"
 FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a"}
+REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb"}
 HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx"}
 
 LINE_PT, THIN_PT = 1.2, 0.6
