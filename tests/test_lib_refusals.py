@@ -29,6 +29,14 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     },
     latency.prefills_that_fit: {"request": REQUEST, "delay_s": 0.1},
     memory.left_for_activations: {"capacity_bytes": 32, "weight_bytes": 16, "kv_pool_bytes": 12},
+    model.attended_pairs: {"new_tokens": 4, "cached_tokens": 8, "window": 6},
+    model.kv_bytes: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
+    model.kv_bytes_by_kind: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
+    model.kv_elements: {"model": model.QWEN3_8B, "tokens": 4},
+    model.matrix_flops: {"model": model.QWEN3_8B, "new_tokens": 4, "cached_tokens": 8, "logit_positions": 1},
+    model.paged_kv_bytes: {"model": model.QWEN3_8B, "tokens": 4, "page_tokens": 16, "bytes_per_element": 2},
+    model.streamed_weight_bounds: {"model": model.QWEN3_8B, "batch_tokens": 4, "bytes_per_element": 2},
+    model.tokens_that_fit: {"model": model.QWEN3_8B, "available_bytes": 10**6, "bytes_per_element": 2},
     model.weight_bytes: {"model": model.QWEN3_8B, "bytes_per_element": 2},
     step_time.causal_pairs: {"new_tokens": 4, "context": 8},
     step_time.fit_batch1: {"new_tokens": 4, "pairs": 42},
@@ -39,7 +47,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "prompt": Prompt.LONG, "deadline": 7,
     },
 }  # fmt: skip
-ASKS_OTHERWISE = {"lib.checks", "lib.units"}  # their own tests say what they refuse
+ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
 NO_COUNTS = (-1, 2.5, 2.0, math.nan, math.inf, "2", True, None)
 NO_TIMES = (-1, -1e-9, math.nan, math.inf, -math.inf, 1e300, 10**400, "2", True, None)
@@ -53,6 +61,15 @@ ZERO_MAKES_NO_SENSE = (
     (latency.prefills_that_fit, "delay_s"),
     (memory.left_for_activations, "capacity_bytes"),
     (memory.left_for_activations, "weight_bytes"),
+    (model.attended_pairs, "new_tokens"),
+    (model.kv_bytes, "tokens"),
+    (model.kv_bytes, "bytes_per_element"),
+    (model.kv_bytes_by_kind, "tokens"),
+    (model.kv_elements, "tokens"),
+    (model.matrix_flops, "new_tokens"),
+    (model.paged_kv_bytes, "tokens"),
+    (model.paged_kv_bytes, "page_tokens"),
+    (model.streamed_weight_bounds, "batch_tokens"),
     (model.weight_bytes, "bytes_per_element"),
     (step_time.fit_batch1, "new_tokens"),
     (design_problem.timed_request, "outputs"),
