@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     if chosen.command != "draw":
         for known in FIGURES:
-            print(f"{known.number:<5} {known.slug:<24} {known.section:<6} {words('en', known.slug)['caption']}")
+            print(f"{known.number or '–':<5} {known.slug:<24} {known.section:<6} {words('en', known.slug)['caption']}")
         return 0
     try:
         slugs = [entry(name).slug for name in chosen.figure] or [known.slug for known in FIGURES]

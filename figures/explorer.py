@@ -141,7 +141,7 @@ class Explorer:
     def _static_bundle(self) -> tuple[dict[str, str], dict[str, Any]]:
         if self._refused:
             return {"text/plain": self._refused}, {}
-        title = f"Figure {self.entry.number}" + (" at the book's values" if self.settings == self.book else "")
+        title = self.entry.title + (" at the book's values" if self.settings == self.book else "")
         rows = [(readout.label, readout, readout.clock) for readout in self.readouts]
         text = repr(Table((title, "", "clock"), rows, left=("clock",)))
         picture = base64.b64encode(page.palette_png(self._picture.value)).decode("ascii")

@@ -82,13 +82,13 @@ def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
 def _ask_whose_kv() -> Question:
     first, second = scheduling.assign_rows({"A": 2, "B": 1, "C": 1}, 2, Entry.AT_BORDER)
     return Question(
-        text=f"Two rows, two steps. In step 1, row 2 computes {first.rows[1]}, which ends there. In step 2 the same row computes "
-        "the next request. Whose KV does row 2 read in step 2?",
+        text=f"Two rows, two steps. In step 1, row 2 computes {first.rows[1]}, which ends there. In step 2 the same row "
+        "computes the next request. Whose KV does row 2 read in step 2?",
         choices=("A", "B", "C", "none"),
         answer=str(second.rows[1]),
         reveals={"step": 2},
-        because="The row passes on, the state does not: KV belongs to a request and is found by its name, whatever row the "
-        "request is computed in. What the row computed a step before has left nothing in it.",
+        because="The row passes on, the state does not: KV belongs to a request and is found by its name, whatever row "
+        "the request is computed in. What the row computed a step before has left nothing in it.",
     )
 
 
@@ -138,10 +138,21 @@ def _draw_grid(axes: Axes, names: Sequence[str], columns: Sequence[Sequence[Cell
         for place, column in enumerate(columns):
             if cell := column[line]:
                 text, fill, hatch = cell
-                look = {"facecolor": fill, "hatch": hatch, "edgecolor": style.INK, "linewidth": style.THIN_PT}
+                look: dict[str, Any] = {
+                    "facecolor": fill,
+                    "hatch": hatch,
+                    "edgecolor": style.INK,
+                    "linewidth": style.THIN_PT,
+                }
                 axes.add_patch(Rectangle((place + 0.04, line + 0.08), 0.92, 0.84, **look))
-                axes.text(place + 0.5, line + 0.5, text if len(columns) <= 16 or len(text) < 2 else "", ha="center", va="center")
-    frame = {"fill": False, "edgecolor": style.LIMIT, "linewidth": style.LINE_PT, "clip_on": False}
+                axes.text(
+                    place + 0.5,
+                    line + 0.5,
+                    text if len(columns) <= 16 or len(text) < 2 else "",
+                    ha="center",
+                    va="center",
+                )
+    frame: dict[str, Any] = {"fill": False, "edgecolor": style.LIMIT, "linewidth": style.LINE_PT, "clip_on": False}
     axes.add_patch(Rectangle((looked_at - 1, 0), 1, len(names), **frame))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from PIL import Image
 
@@ -36,6 +37,14 @@ def write(figure: Figure, left: float, bottom: float, text: str, **how: Any) -> 
     """Text on the page itself, in points from the lower left corner."""
     page_width, page_height = figure.get_size_inches() * 72
     return figure.text(left / page_width, bottom / page_height, text, **how)
+
+
+def swatch(figure: Figure, left: float, bottom: float, text: str, role: str) -> None:
+    """One entry of a key, in points from the lower left corner: a patch in the look of a role, and its meaning."""
+    page_width, page_height = figure.get_size_inches() * 72
+    patch = (left / page_width, bottom / page_height), 14 / page_width, 9 / page_height
+    figure.add_artist(Rectangle(*patch, transform=figure.transFigure, **style.look(role)))
+    write(figure, left + 20, bottom, text)
 
 
 def save(figure: Figure, path: Path) -> None:

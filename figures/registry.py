@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
@@ -14,15 +15,23 @@ from lib.checks import InputError
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of the book. `arguments` set it apart in its family; `may_overlap` pairs texts, with the reason."""
+    """One figure. `arguments` set it apart in its family; `may_overlap` pairs texts, with the reason.
 
-    number: str
+    A figure that the book does not have has no number.
+    """
+
+    number: str | None
     slug: str
     section: str
     draw: Callable[..., Figure]
     exploration: Exploration
     arguments: Mapping[str, Any] = field(default_factory=dict)
     may_overlap: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What a reader calls it: its number in the book, or else its name."""
+        return f"Figure {self.number}" if self.number else self.slug.replace("-", " ").capitalize()
 
     def figure(self, **settings: Any) -> Figure:
         """The figure with these settings; without any, the book's figure."""
@@ -32,6 +41,7 @@ class Entry:
 FIGURES = (
     Entry("8-1", "rows-and-state", "8.1.1", rows_and_state, ROWS_EXPLORATION),
     Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
+    Entry(None, "what-fits", "8.1.2", what_fits, FITS_EXPLORATION),
 )
 
 
@@ -40,4 +50,6 @@ def entry(name: str) -> Entry:
     for candidate in FIGURES:
         if name in (candidate.slug, candidate.number):
             return candidate
-    raise InputError("figure", name, "one of " + ", ".join(f"{known.slug} ({known.number})" for known in FIGURES))
+    raise InputError(
+        "figure", name, "one of " + ", ".join(f"{known.slug} ({known.number or known.section})" for known in FIGURES)
+    )

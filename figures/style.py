@@ -18,9 +18,9 @@ INK = "#1f2430"
 FAINT = "#8a909c"
 PAPER = "#ffffff"
 LIMIT = "#b3243b"
-FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a"}
+FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a", "shared": "#c9b3e6"}
 REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb"}
-HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx"}
+HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx", "shared": "...."}
 
 LINE_PT, THIN_PT = 1.2, 0.6
 
@@ -65,3 +65,8 @@ _ALL: Any = {key: value for key, value in _DEFAULTS.items() if not key.startswit
 def in_book_style() -> Any:
     """A context in which figures are made and drawn with the book's settings and nothing of the caller's."""
     return mpl.rc_context(_ALL)
+
+
+def look(role: str) -> dict[str, Any]:
+    """How a patch of this role is filled and outlined."""
+    return {"facecolor": FILL[role], "hatch": HATCH[role], "edgecolor": INK, "linewidth": THIN_PT}

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.page import box, new_page, write
+from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import design_problem, latency
 from lib.clocks import Clock
@@ -126,7 +125,7 @@ def _draw_request(axes: Axes, span: Span, request: TimedRequest, interval: float
         label.set_bbox(_OVER_LINES)
     axes.spines["left"].set_visible(False)
     for role, parts in _parts(request, interval).items():
-        axes.broken_barh([(start, stop - start) for start, stop in parts], (0.08, 0.84), **_look(role))
+        axes.broken_barh([(start, stop - start) for start, stop in parts], (0.08, 0.84), **style.look(role))
     outputs = request.output_times_s
     if each_output:
         in_sight = [time for time in outputs if span[0] <= time <= span[1]]
@@ -148,11 +147,6 @@ def _parts(request: TimedRequest, interval: float) -> dict[str, list[Span]]:
         parts["foreign"].append((foreign, begin := outputs[place + 1]))
     parts["decode"].append((begin, outputs[-1]))
     return parts
-
-
-def _look(role: str) -> dict[str, Any]:
-    line = {"edgecolor": style.INK, "linewidth": style.THIN_PT}
-    return {"facecolor": style.FILL[role], "hatch": style.HATCH[role], **line}
 
 
 def _mark_end(page: Figure, right_end: float, request: TimedRequest, text: Mapping[str, str]) -> None:
@@ -190,9 +184,7 @@ def _draw_key(page: Figure, request: TimedRequest, interval: float, text: Mappin
     for place, (role, value) in enumerate(values.items()):
         left, bottom = 14 + 212 * (place % 2), 26 - 18 * (place // 2)
         if role != "foreign" or request.delayed:
-            swatch = (left / style.WIDTH_PT, bottom / PAGE_PT), 14 / style.WIDTH_PT, 9 / PAGE_PT
-            page.add_artist(Rectangle(*swatch, transform=page.transFigure, **_look(role)))
-            write(page, left + 20, bottom, text[role].format(**value))
+            swatch(page, left, bottom, text[role].format(**value), role)
 
 
 def _whole_span(request: TimedRequest) -> Span:

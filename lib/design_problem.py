@@ -7,6 +7,7 @@ from lib import hardware, latency, model, records, step_time
 from lib.checks import one_of
 from lib.clocks import Clock, Reading
 from lib.latency import InsertedAs
+from lib.memory import RequestShape
 from lib.units import GIB
 
 
@@ -41,6 +42,11 @@ class RequestKind:
     output_tokens: int
     shared_prefix_tokens: int
     deadline_s: int
+
+    @property
+    def shape(self) -> RequestShape:
+        """What decides the KV of such a request."""
+        return RequestShape(self.input_tokens, self.output_tokens, self.shared_prefix_tokens)
 
 
 SHORT_CHAT = RequestKind("short chat", input_tokens=2048, output_tokens=256, shared_prefix_tokens=0, deadline_s=7)

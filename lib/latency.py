@@ -8,7 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from lib import step_time
-from lib.checks import InputError, one_of, seconds, whole
+from lib.checks import InputError, finite, one_of, seconds, whole
 
 # Every interval of a request is kept, so that each can differ; this bounds the memory that takes.
 MOST_TOKENS = 1_000_000
@@ -22,6 +22,33 @@ def time_to_first_token(queue_s: float, prefill_s: float) -> float:
 def request_time(ttft_s: float, intervals_s: Sequence[float]) -> float:
     """Time in seconds from arrival to the last output; G outputs have G - 1 intervals. Source: section 8.1.3."""
     return math.fsum([seconds("ttft_s", ttft_s), *(seconds("interval", interval) for interval in intervals_s)])
+
+
+def intervals(output_times_s: Sequence[float]) -> tuple[float, ...]:
+    """ITL_j = t_(j+1) - t_j in seconds: G output times have G - 1 intervals. Source: section 8.1.3."""
+    times = [seconds("output_times_s", time) for time in output_times_s]
+    if not times or times != sorted(times):
+        raise InputError("output_times_s", output_times_s, "at least one time, none before its predecessor")
+    return tuple(later - earlier for earlier, later in itertools.pairwise(times))
+
+
+def throughput(tokens_per_step: int, step_s: float) -> float:
+    """Tokens per second that steps of this length put out. Source: section 8.1.3."""
+    return whole("tokens_per_step", tokens_per_step) / seconds("step_s", step_s, above_zero=True)
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest of the values that at least `percent` of them do not exceed (nearest rank, nothing interpolated).
+
+    Raises InputError for no values and for a percentage outside 0 to 100. The 95th percentile of 16 is the largest.
+    """
+    if not len(values):
+        raise InputError("values", values, "at least one value")
+    share = finite("percent", percent, 0, "a percentage from 0 to 100")
+    if share > 100:
+        raise InputError("percent", percent, "a percentage from 0 to 100")
+    rank = math.ceil(Fraction(share) * len(values) / 100)
+    return sorted(values)[max(rank, 1) - 1]
 
 
 def slack(deadline_s: float, request_s: float) -> float:
