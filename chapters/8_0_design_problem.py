@@ -185,7 +185,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 #
 # Sections without a link are still being written.
 #
-# **8.1 Requests and the resources they need** · 8.1.1 A request's life on the card · 8.1.2 Memory for weights, KV and
+# **[8.1 Requests and the resources they need](8_1_requests_and_resources.ipynb)** · 8.1.1 A request's life on the card · 8.1.2 Memory for weights, KV and
 # buffers · 8.1.3 From one request's time to a service objective
 #
 # **8.2 Batching and scheduling** · 8.2.1 Sharing the weights · 8.2.2 From fixed to continuous batches · 8.2.3 Long prefills,

@@ -106,8 +106,8 @@ def _ask_how_many() -> Question:
         choices=(str(early), str(early - 2), str(final), str(final - 10)),
         answer=str(final),
         reveals={},
-        because=f"Each grows from {shown(sizes[0], 'MiB')} to {shown(sizes[1], 'MiB')}. All {early} would need "
-        f"{shown(needed, 'MiB')} of {shown(kv.pool_bytes, 'MiB')}: they run out in the middle of their answers.",
+        because=f"Each grows from {shown(sizes[0], 'MiB')} to {shown(sizes[1], 'MiB')}. All {early} would "
+        f"need {shown(needed, 'MiB')} of {shown(kv.pool_bytes, 'MiB')}: they run out in mid-answer.",
     )
 
 

@@ -82,8 +82,8 @@ def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
 def _ask_whose_kv() -> Question:
     first, second = scheduling.assign_rows({"A": 2, "B": 1, "C": 1}, 2, Entry.AT_BORDER)
     return Question(
-        text=f"Two rows, two steps. In step 1, row 2 computes {first.rows[1]}, which ends there. In step 2 the same row "
-        "computes the next request. Whose KV does row 2 read in step 2?",
+        text=f"Two rows, two steps. In step 1, row 2 computes {first.rows[1]}, which ends there. In step 2 the same "
+        "row computes the next request. Whose KV does row 2 read in step 2?",
         choices=("A", "B", "C", "none"),
         answer=str(second.rows[1]),
         reveals={"step": 2},

@@ -44,8 +44,13 @@ class RequestKind:
     deadline_s: int
 
     @property
+    def shape_alone(self) -> RequestShape:
+        """What decides its KV when nothing is shared."""
+        return RequestShape(self.input_tokens, self.output_tokens)
+
+    @property
     def shape(self) -> RequestShape:
-        """What decides the KV of such a request."""
+        """What decides its KV when the prefix is shared."""
         return RequestShape(self.input_tokens, self.output_tokens, self.shared_prefix_tokens)
 
 

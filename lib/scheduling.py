@@ -37,7 +37,8 @@ def assign_rows(outputs: Mapping[str, int], rows: int, entry: Entry) -> tuple[St
     rows = whole("rows", rows, at_least=1)
     entry = one_of("entry", entry, Entry)
     left = {name: whole(name, count, at_least=1) for name, count in outputs.items()}
-    waiting, in_row, steps = list(left), [None] * rows, []  # type: ignore[var-annotated]
+    waiting, steps = list(left), []
+    in_row: list[str | None] = [None] * rows
     while waiting or any(in_row):
         if entry is Entry.AT_BORDER or not any(in_row):
             in_row = [name or (waiting.pop(0) if waiting else None) for name in in_row]
