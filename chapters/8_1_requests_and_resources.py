@@ -131,7 +131,8 @@ fits_on_each([use, other], INSTANCE.share_bytes)
 # %%
 from lib.model import kv_bytes, kv_bytes_per_token
 
-print(kv_bytes_per_token(INSTANCE.model), "bytes =", shown(kv_bytes_per_token(INSTANCE.model), "KiB"))
+each = kv_bytes_per_token(INSTANCE.model)
+print(each, "bytes =", shown(each, "KiB"))
 for tokens in (2048, 8192):
     print(tokens, "tokens:", shown(kv_bytes(INSTANCE.model, tokens), "MiB"))
 
@@ -149,15 +150,17 @@ from lib.memory import KvPool, pages_for, tokens_stored
 
 for kind in (SHORT_CHAT, LONG_CONTEXT):
     tokens = tokens_stored(kind.input_tokens, kind.output_tokens)
-    print(kind.name, "stores", tokens, "tokens in pages for", 16 * pages_for(tokens, 16))
+    room = 16 * pages_for(tokens, 16)
+    print(kind.name, "stores", tokens, "tokens in pages for", room)
 
 # %%
 pool = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes, page_tokens=16)
 rows = []
 for kind in (SHORT_CHAT, LONG_CONTEXT):
-    sizes = [pool.private_bytes(kind.shape_alone, finished) for finished in (False, True)]
-    count = pool.requests_that_fit(kind.shape_alone)
-    rows.append((kind.name, *(shown(size, "MiB") for size in sizes), count))
+    alone = kind.shape_alone
+    early, final = pool.private_bytes(alone, finished=False), pool.private_bytes(alone)
+    count = pool.requests_that_fit(alone)
+    rows.append((kind.name, shown(early, "MiB"), shown(final, "MiB"), count))
 Table(("independent requests", "after prefill", "at their end", "that fit"), rows)
 
 # %% [markdown]
@@ -255,7 +258,8 @@ from lib.records import record
 
 for row in record("step_efficiency").where(input_kind="2k_independent"):
     batch, step_ms = row["batch_requests"], row["decode_step_median_ms"]
-    print(f"batch {batch:>2}: {step_ms} ms a step, {throughput(batch, step_ms / 1e3):.0f} token/s")
+    tokens_a_second = throughput(batch, step_ms / 1e3)
+    print(f"batch {batch:>2}: {step_ms} ms a step, {tokens_a_second:.0f} token/s")
 
 # %% [markdown]
 # From one request to 16, the step hardly grows and the output grows with the batch: from 38 to 583 token/s. More outputs a step or shorter steps, either
