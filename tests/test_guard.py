@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import matplotlib as mpl
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -138,8 +137,3 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(FigureFault) as caught:
         guard(drawn(lambda page: (write(page, 20, 50, "small", fontsize=6), write(page, 410, 80, "far right"))), "two")
     assert str(caught.value) == "two: 'small' is 6 pt, at least 10; 'far right' leaves the page"
-
-
-def test_the_look_a_reader_chose_does_not_sway_the_guard() -> None:
-    with mpl.rc_context({"font.size": 40, "xtick.labelsize": 6, "figure.dpi": 300}):
-        guard(drawn(lambda page: box(page, 50, 30, 300, 60)), "the figure")
