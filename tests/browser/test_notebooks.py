@@ -163,6 +163,7 @@ def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage,
 def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
     page = explorer.notebook.page
     explorer.predictions[-1].click()
+    explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
     try:
         for size in (NARROW, VIEWPORT):
             page.set_viewport_size(size)
