@@ -114,6 +114,7 @@ class NotebookPage:
         ]
         prompts = [self.cells.nth(place).locator(".jp-InputPrompt") for place in code]
         numbers = [f"[{number}]:" for number in range(1, len(code) + 1)]
+        # The stored numbers look as if all had run already.
         self.choose("Edit", "Clear Outputs of All Cells")
         self.choose("Run", "Run All Cells")
         self.until(lambda: [prompt.text_content() for prompt in prompts] == numbers, "all cells ran")
