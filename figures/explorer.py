@@ -42,12 +42,13 @@ class Explorer:
         self._book_readouts = entry.exploration.readouts(**self.book)
 
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
-        self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%"))
+        self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(), widgets.HTML()
         self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
         # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
         self._frame = widgets.Box([self._picture, self._refusal], layout=widgets.Layout(min_height=_tall(entry)))
         self.readouts: tuple[Readout, ...] = ()
+        self._refused = self._still = ""
         self._draw()
         self._stored = self._static_bundle()
         self._view = self._lay_out()
@@ -101,7 +102,7 @@ class Explorer:
             self._draw(moved=name)
 
     def _draw(self, moved: str | None = None) -> None:
-        before = self._picture.value, tuple(map(str, self.readouts))
+        before = self.png, tuple(map(str, self.readouts))
         self._refused = self._still = ""
         try:
             readouts = self.entry.exploration.readouts(**self.settings)
@@ -120,6 +121,7 @@ class Explorer:
 
     def _show(self) -> None:
         self._picture.layout.display = "none" if self._refused else None
+        self._refusal.layout.display = None if self._refused else "none"
         self._refusal.value = _paragraph(escape(self._refused))
         self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
         self._line.value = _paragraph(escape(self._still))
@@ -160,7 +162,7 @@ def _tall(entry: registry.Entry) -> str:
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:
-    how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="345px")}
+    how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="auto")}
     start = _position(control, value)
     if isinstance(control, Choice):
         options = [(str(option), option) for option in control.options]
@@ -203,7 +205,9 @@ def _paragraph(html: str) -> str:
 
 
 def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
-    return widgets.GridBox(children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, 355px)"))
+    return widgets.GridBox(
+        children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, minmax(280px, 1fr))")
+    )
 
 
 def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> str:

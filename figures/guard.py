@@ -41,14 +41,17 @@ def _faults(figure: Figure, may_overlap: Mapping[tuple[str, str], str]) -> Itera
     width = figure.get_size_inches()[0] * 72
     if width > style.WIDTH_PT + 0.01:
         yield f"{width:.0f} pt wide, at most {style.WIDTH_PT}"
-    texts = [(text, extent) for text in visible_texts(figure) if (extent := _seen_extent(text)) is not None]
-    page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * 72))
-    for text, extent in texts:
+    seen = []
+    for text in visible_texts(figure):
         if float(text.get_fontsize()) < style.SMALLEST_TEXT_PT:
             yield f"{text.get_text()!r} is {float(text.get_fontsize()):g} pt, at least {style.SMALLEST_TEXT_PT}"
+        if (extent := _seen_extent(text)) is not None:
+            seen.append((text, extent))
+    page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * 72))
+    for text, extent in seen:
         if not (page.x0 <= extent.x0 and extent.x1 <= page.x1 and page.y0 <= extent.y0 and extent.y1 <= page.y1):
             yield f"{text.get_text()!r} leaves the page"
-    for (one, its_extent), (other, other_extent) in combinations(texts, 2):
+    for (one, its_extent), (other, other_extent) in combinations(seen, 2):
         allowed = {(one.get_gid(), other.get_gid()), (other.get_gid(), one.get_gid())} & may_overlap.keys()
         if its_extent.overlaps(other_extent) and not allowed:
             yield f"{one.get_text()!r} lies over {other.get_text()!r}"

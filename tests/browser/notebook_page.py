@@ -23,7 +23,8 @@ QUIET = (
 )  # fmt: skip
 IMAGE = "img.widget-image"
 FRAME = f".widget-box:has(> {IMAGE})"
-EXPLORER = f".jp-OutputArea-output > .widget-vbox:has({IMAGE})"
+# The parts of an explorer come one by one; it is there when picture and table are.
+EXPLORER = f".jp-OutputArea-output > .widget-vbox:has({IMAGE}[src]):has(tr)"
 _READ = f"""async root => {{
     const image = root.querySelector('{IMAGE}');
     const text = path => root.querySelector(path).textContent.trim();
@@ -71,9 +72,11 @@ def opened(browser: Browser, lab: Lab, notebook: str = "") -> Iterator["Notebook
     path = urlsplit(page.url).path.removeprefix("/lab/tree/")
     shown = NotebookPage(page, lab, path, requests, complaints)
     shown.await_idle()
-    yield shown
-    page.close()
-    lab.end_kernels()
+    try:
+        yield shown
+    finally:
+        page.close()
+        lab.end_kernels()
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,7 @@ class NotebookPage:
         ]
         prompts = [self.cells.nth(place).locator(".jp-InputPrompt") for place in code]
         numbers = [f"[{number}]:" for number in range(1, len(code) + 1)]
+        # The stored numbers look as if all had run already.
         self.choose("Edit", "Clear Outputs of All Cells")
         self.choose("Run", "Run All Cells")
         self.until(lambda: [prompt.text_content() for prompt in prompts] == numbers, "all cells ran")

@@ -43,12 +43,13 @@ def test_can_be_looked_at_in_the_dark(first: NotebookPage) -> None:
     try:
         first.choose("Settings", "Theme", "JupyterLab Dark")
         first.page.locator("body[data-jp-theme-light=false]").wait_for(state="attached")
+        first.page.locator("#jupyterlab-splash").wait_for(state="detached")
         first.photograph("dark not yet run")
         first.run_all()
         explorer = first.explorers["request-timeline"]
         explorer.open_more()
         explorer.predictions[0].click()
-        first.until(lambda: explorer.verdict != "", "a verdict")
+        explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
         explorer.photograph("dark explorer")
     finally:
         first.choose("Settings", "Theme", "JupyterLab Light")

@@ -38,8 +38,8 @@ def run_notebook(request: pytest.FixtureRequest, browser: Browser, lab: Lab) -> 
 def notebook(run_notebook: NotebookPage) -> Iterator[NotebookPage]:
     """The same, and whatever a test did with it, the page complained of nothing and asked nobody outside."""
     yield run_notebook
-    assert run_notebook.complaints == []
     assert run_notebook.outside == []
+    assert run_notebook.complaints == []
 
 
 @pytest.fixture
@@ -56,18 +56,23 @@ each_notebook = pytest.mark.parametrize("run_notebook", NOTEBOOKS, indirect=True
 each_explorer = pytest.mark.parametrize(("run_notebook", "figure"), EXPLORERS, indirect=["run_notebook"])
 
 
-@pytest.mark.parametrize("name", NOTEBOOKS)
-def test_shows_the_stored_pictures_before_it_is_run(browser: Browser, lab: Lab, name: str) -> None:
-    with opened(browser, lab, name) as fresh:
-        outputs = [output for cell in fresh.stored().cells for output in cell.get("outputs", ())]
-        widths = [output.metadata["image/png"]["width"] for output in outputs if "image/png" in output.get("data", ())]
-        assert len(widths) >= sum(len(explored(cell)) for cell in fresh.stored().cells)
-        pictures = fresh.page.locator(".jp-RenderedImage img")
-        measure = "all => all.map(image => image.naturalWidth && image.width)"
-        fresh.until(lambda: pictures.evaluate_all(measure) == widths, f"pictures {widths} px wide")
-        assert fresh.page.locator(".jupyter-widgets").count() == 0
-        fresh.photograph("not yet run")
-        assert fresh.complaints == []
+@pytest.fixture
+def fresh(request: pytest.FixtureRequest, browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
+    """A notebook as it opens, with nothing run."""
+    with opened(browser, lab, request.param) as page:
+        yield page
+
+
+@pytest.mark.parametrize("fresh", NOTEBOOKS, indirect=True)
+def test_shows_the_stored_pictures_before_it_is_run(fresh: NotebookPage) -> None:
+    outputs = [output for cell in fresh.stored().cells for output in cell.get("outputs", ())]
+    widths = [output.metadata["image/png"]["width"] for output in outputs if "image/png" in output.get("data", ())]
+    assert len(widths) >= sum(len(explored(cell)) for cell in fresh.stored().cells)
+    pictures = fresh.page.locator(".jp-RenderedImage img")
+    measure = "all => all.map(image => image.naturalWidth && image.width)"
+    fresh.until(lambda: pictures.evaluate_all(measure) == widths, f"pictures {widths} px wide")
+    fresh.photograph("not yet run")
+    assert fresh.complaints == []
 
 
 @each_notebook
@@ -158,6 +163,7 @@ def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage,
 def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
     page = explorer.notebook.page
     explorer.predictions[-1].click()
+    explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
     try:
         for size in (NARROW, VIEWPORT):
             page.set_viewport_size(size)
