@@ -15,7 +15,7 @@ IN_VIEW_AT_MOST = 4
 class Slider:
     """A number between two ends, moved in steps. Ends and step are in `unit`; the parameter itself is in base units.
 
-    Whole ends and a whole step give whole numbers.
+    Whole ends and a whole step give whole positions.
     """
 
     label: str
@@ -35,11 +35,12 @@ class Slider:
 
     def to_parameter(self, position: float) -> Any:
         """The parameter's value at a position of the slider."""
-        return position if self.is_whole else UNITS[self.unit].to_base(position)
+        return UNITS[self.unit].to_base(position)
 
     def to_position(self, value: float) -> Any:
         """The position that shows a value of the parameter."""
-        return value if self.is_whole else round(UNITS[self.unit].of(value), 9)
+        position = round(UNITS[self.unit].of(value), 9)
+        return round(position) if self.is_whole else position
 
 
 @dataclass(frozen=True)

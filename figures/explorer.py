@@ -2,7 +2,6 @@
 
 import base64
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -13,9 +12,11 @@ from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
 from figures.tables import Table
 from figures.words import words
-from lib.checks import InputError
+from lib.checks import InputError, one_of
 
 _WIDE = f"{page.SCREEN_WIDTH_PX}px"
+# Browsers count whole numbers exactly up to here.
+FURTHEST = 2**53
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -35,8 +36,7 @@ class Explorer:
         self.entry = entry
         self.controls = controls_of(entry.draw)
         self.book = book_values(entry.draw, entry.arguments)
-        for unknown in settings.keys() - self.controls.keys():
-            raise InputError("setting", unknown, "one of " + ", ".join(self.controls))
+        self._know(settings)
         self.settings = self.book | dict(settings)
         self.question: Question = entry.exploration.question()
         self._book_readouts = entry.exploration.readouts(**self.book)
@@ -51,6 +51,8 @@ class Explorer:
         self._draw()
         self._stored = self._static_bundle()
         self._view = self._lay_out()
+        # A slider set to what lies beyond its end stops at the end; that is no move of the reader's.
+        self._listening = True
         for name, widget in self.widgets.items():
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), names="value")
 
@@ -70,25 +72,32 @@ class Explorer:
         return self._still
 
     def move(self, **settings: Any) -> None:
-        """Set several controls at once and draw once, as the named settings do."""
+        """Set several controls at once and draw once, as the named settings do; InputError for an unknown one."""
+        self._know(settings)
         self.settings |= settings
+        self._listening = False
         for name, value in settings.items():
-            control = self.controls[name]
-            self.widgets[name].value = control.to_position(value) if isinstance(control, Slider) else value
+            position = _position(self.controls[name], value)
+            if position is not None:
+                self.widgets[name].value = position
+        self._listening = True
         self._draw()
 
     def predict(self, choice: str) -> str:
         """Judge a prediction and draw the setting that was asked about; gives the verdict."""
-        verdict = self.question.verdict(choice)
+        verdict = self.question.verdict(one_of("choice", choice, self.question.choices))
         self._verdict.value = _paragraph(escape(verdict))
         self.move(**self.book | dict(self.question.reveals))
         return verdict
 
+    def _know(self, settings: Mapping[str, Any]) -> None:
+        for name in settings:
+            one_of("setting", name, self.controls)
+
     def _moved(self, name: str, position: Any) -> None:
-        control = self.controls[name]
-        value = control.to_parameter(position) if isinstance(control, Slider) else position
-        if value != self.settings[name]:
-            self.settings[name] = value
+        if self._listening:
+            control = self.controls[name]
+            self.settings[name] = control.to_parameter(position) if isinstance(control, Slider) else position
             self._draw(moved=name)
 
     def _draw(self, moved: str | None = None) -> None:
@@ -152,26 +161,28 @@ def _tall(entry: registry.Entry) -> str:
 
 def _widget(control: Control, value: Any) -> widgets.Widget:
     how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="345px")}
+    start = _position(control, value)
     if isinstance(control, Choice):
-        start = value if value in control.options else control.options[0]
         options = [(str(option), option) for option in control.options]
+        start = control.options[0] if start is None else start
         return widgets.Dropdown(options=options, value=start, description=control.label, **how)
     make = widgets.IntSlider if control.is_whole else widgets.FloatSlider
     unit = f" ({control.unit})" if control.unit else ""
     extra = {} if control.is_whole else {"readout_format": f".{_decimals(control.step)}f"}
-    low, high, start = _reach(control, value)
-    return make(value=start, min=low, max=high, step=control.step, description=control.label + unit, **extra, **how)
+    start = control.low if start is None else start
+    ends = {"min": min(control.low, start), "max": max(control.high, start)}
+    return make(value=start, step=control.step, description=control.label + unit, **ends, **extra, **how)
 
 
-def _reach(control: Slider, value: Any) -> tuple[float, float, float]:
-    """The ends of a slider, widened to where it starts, and its start; the low end for what it cannot show."""
+def _position(control: Control, value: Any) -> Any:
+    """Where a control stands to show a value; None for a value that it cannot show."""
+    if isinstance(control, Choice):
+        return next((option for option in control.options if option == value), None)
     try:
-        start = operator.index(value) if control.is_whole else float(control.to_position(value))
+        position = control.to_position(value)
     except (TypeError, ValueError, OverflowError):
-        start = math.nan
-    if not math.isfinite(start):
-        return control.low, control.high, control.low
-    return min(control.low, start), max(control.high, start), start
+        return None
+    return position if math.isfinite(position) and abs(position) <= FURTHEST else None
 
 
 def _decimals(step: float) -> int:

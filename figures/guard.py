@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import combinations
 
-from matplotlib.axis import Axis
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis, Tick
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -39,7 +41,7 @@ def _faults(figure: Figure, may_overlap: Mapping[tuple[str, str], str]) -> Itera
     width = figure.get_size_inches()[0] * 72
     if width > style.WIDTH_PT + 0.01:
         yield f"{width:.0f} pt wide, at most {style.WIDTH_PT}"
-    texts = [(text, _shrunk(text.get_window_extent())) for text in visible_texts(figure)]
+    texts = [(text, extent) for text in visible_texts(figure) if (extent := _seen_extent(text)) is not None]
     page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * 72))
     for text, extent in texts:
         if float(text.get_fontsize()) < style.SMALLEST_TEXT_PT:
@@ -52,24 +54,40 @@ def _faults(figure: Figure, may_overlap: Mapping[tuple[str, str], str]) -> Itera
             yield f"{one.get_text()!r} lies over {other.get_text()!r}"
 
 
-def visible_texts(figure: Figure) -> list[Text]:
-    """The texts that are drawn: visible, not empty, and no label of a tick outside its axis."""
-    hidden: set[Text] = set()
-    for axis in figure.findobj(Axis):
-        low, high = sorted(axis.get_view_interval())
+def visible_texts(artist: Artist) -> list[Text]:
+    """The texts that are drawn: not empty, not hidden by themselves or by what holds them, no tick out of its axis."""
+    if not artist.get_visible():
+        return []
+    if isinstance(artist, Text) and artist.get_text().strip():
+        return [artist]
+    return [text for child in _drawn_children(artist) for text in visible_texts(child)]
+
+
+def _drawn_children(artist: Artist) -> list[Artist]:
+    children = artist.get_children()
+    if isinstance(artist, Axes) and not artist.axison:
+        return [child for child in children if not isinstance(child, Axis)]
+    if isinstance(artist, Axis):
+        low, high = sorted(artist.get_view_interval())
         slip = 1e-9 * (high - low)
-        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
-            in_view = low - slip <= float(tick.get_loc()) <= high + slip
-            if not (axis.get_visible() and axis.axes.get_visible() and in_view):
-                hidden |= {tick.label1, tick.label2}
-    texts = figure.findobj(Text)
-    return [text for text in texts if text.get_visible() and text.get_text().strip() and text not in hidden]
+        return [
+            child for child in children if not (isinstance(child, Tick) and _outside(child, low - slip, high + slip))
+        ]
+    return children
 
 
-def _shrunk(extent: Bbox) -> Bbox:
-    return Bbox.from_extents(
-        extent.x0 + _TOUCHING_PT, extent.y0 + _TOUCHING_PT, extent.x1 - _TOUCHING_PT, extent.y1 - _TOUCHING_PT
-    )
+def _outside(tick: Tick, low: float, high: float) -> bool:
+    return not low <= float(tick.get_loc()) <= high
+
+
+def _seen_extent(text: Text) -> Bbox | None:
+    """Where a text is seen, without the arrow it may have; None if it is cut off wholly, as text can be by its axes."""
+    extent = Text.get_window_extent(text)
+    frame = text.get_clip_box() if text.get_clip_on() else None
+    seen = extent if frame is None else Bbox.intersection(extent, frame)
+    if seen is None or min(seen.width, seen.height) <= 2 * _TOUCHING_PT:
+        return None
+    return seen.padded(-_TOUCHING_PT)
 
 
 @contextmanager

@@ -1,18 +1,32 @@
 """What a value must be, asked before anything is done with it."""
 
+import math
 import operator
+import reprlib
 from collections.abc import Iterable
-from typing import SupportsFloat, SupportsIndex, TypeVar, cast
+from numbers import Real
+from typing import SupportsIndex, TypeVar, cast
 
 T = TypeVar("T")
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 
 class InputError(ValueError):
     """A value that makes no sense: the message names the parameter, the value and what is allowed."""
 
     def __init__(self, parameter: str, value: object, allowed: str) -> None:
-        super().__init__(f"{parameter} is {value!r}; allowed: {allowed}")
+        super().__init__(f"{parameter} is {_brief(value)}; allowed: {allowed}")
         self.parameter, self.value, self.allowed = parameter, value, allowed
+
+
+def _brief(value: object) -> str:
+    try:
+        return _SHORT.repr(value)
+    except ValueError:  # Python writes out no number of more than some thousand digits
+        return f"a very long {type(value).__name__}"
 
 
 def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None = None) -> int:
@@ -31,27 +45,39 @@ def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None 
     return number
 
 
+def finite(parameter: str, value: object, at_least: float = -math.inf, allowed: str = "a finite number") -> float:
+    """The value as a float, if it is a finite number of at least `at_least`.
+
+    Raises InputError, which says what is allowed, for NaN, infinities, text, truth values and smaller numbers.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(parameter, value, allowed)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError(parameter, value, allowed) from None
+    if not math.isfinite(number) or number < at_least:
+        raise InputError(parameter, value, allowed)
+    return number
+
+
 def seconds(parameter: str, value: object, above_zero: bool = False) -> float:
     """The value as a float, if it is a time from 0 s (or from just above it) to 1e9 s, some thirty years.
 
-    Raises InputError for NaN, infinities, negative times, text and truth values.
+    Raises InputError for everything else.
     """
     allowed = f"a time from {'above ' if above_zero else ''}0 s to 1e9 s"
-    if isinstance(value, (bool, str)):
-        raise InputError(parameter, value, allowed)
-    try:
-        number = float(cast(SupportsFloat, value))
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(parameter, value, allowed) from None
-    if not 0 <= number <= 1e9 or (above_zero and number == 0):
+    number = finite(parameter, value, 0, allowed)
+    if number > 1e9 or (above_zero and number == 0):
         raise InputError(parameter, value, allowed)
     return number
 
 
 def one_of(parameter: str, value: object, choices: Iterable[T]) -> T:
     """The choice that equals the value; raises InputError, which lists the choices, if none does."""
-    choices = tuple(choices)
-    for choice in choices:
-        if choice == value:
-            return choice
-    raise InputError(parameter, value, "one of " + ", ".join(repr(str(choice)) for choice in choices))
+    known = {choice: choice for choice in choices}
+    try:
+        return known[cast(T, value)]
+    except (KeyError, TypeError):
+        allowed = "one of " + ", ".join(repr(str(choice)) for choice in known)
+        raise InputError(parameter, value, allowed) from None

@@ -5,12 +5,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from lib import step_time
 from lib.checks import InputError, one_of, seconds, whole
 
 # Every interval of a request is kept, so that each can differ; this bounds the memory that takes.
-MOST_OUTPUTS = 1_000_000
+MOST_TOKENS = 1_000_000
 
 
 def time_to_first_token(queue_s: float, prefill_s: float) -> float:
@@ -25,7 +26,7 @@ def request_time(ttft_s: float, intervals_s: Sequence[float]) -> float:
 
 def slack(deadline_s: float, request_s: float) -> float:
     """Seconds that the deadline leaves; negative when the request is late. Source: section 8.0."""
-    return seconds("deadline", deadline_s, above_zero=True) - seconds("request_s", request_s)
+    return seconds("deadline_s", deadline_s, above_zero=True) - seconds("request_s", request_s)
 
 
 class InsertedAs(StrEnum):
@@ -41,7 +42,7 @@ def delay_of_inserted_prefill(tokens: int, alone_s: float, inserted_as: Inserted
     As a pass of its own it adds all the time it takes alone (section 8.1.1). Inside a step it shares the fixed part
     with the decode that runs anyway and adds only its tokens and pairs, by the fit (section 8.2.2).
     """
-    tokens, alone_s = whole("tokens", tokens, at_least=1), seconds("alone_s", alone_s)
+    tokens, alone_s = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS), seconds("alone_s", alone_s)
     if one_of("inserted_as", inserted_as, InsertedAs) is InsertedAs.OWN_PASS:
         return alone_s
     with_it = step_time.fit_batch1(tokens + 1, step_time.causal_pairs(tokens) + 1)
@@ -90,20 +91,22 @@ def timed_request(
     All times in seconds. The inserted prefills lie evenly apart, at most one in an interval. Raises InputError for
     values that make no sense. Source: section 8.1.1, figure 8-2.
     """
-    intervals = whole("outputs", outputs, at_least=1, at_most=MOST_OUTPUTS) - 1
+    intervals = whole("outputs", outputs, at_least=1, at_most=MOST_TOKENS) - 1
     if whole("inserted", inserted) > intervals:
         raise InputError("inserted", inserted, f"at most one in each interval, and {outputs} outputs have {intervals}")
     interval, delay = seconds("interval", interval), seconds("delay", delay)
     delayed = tuple((turn + 1) * intervals // (inserted + 1) for turn in range(inserted))
-    return TimedRequest(
+    request = TimedRequest(
         queue_s=seconds("queue", queue),
         prefill_s=seconds("prefill", prefill),
         intervals_s=tuple(interval + delay if place in delayed else interval for place in range(intervals)),
         delayed=delayed,
         deadline_s=seconds("deadline", deadline, above_zero=True),
     )
+    seconds("the whole request", request.total_s)
+    return request
 
 
 def prefills_that_fit(request: TimedRequest, delay_s: float) -> int:
     """How many foreign prefills of this delay the request can still bear and be in time."""
-    return max(0, math.floor(request.slack_s / seconds("delay_s", delay_s, above_zero=True)))
+    return max(0, Fraction(request.slack_s) // Fraction(seconds("delay_s", delay_s, above_zero=True)))

@@ -6,6 +6,8 @@ or where an amount is shown. KiB, MiB and GiB are powers of 1024; kB, MB and GB 
 
 from dataclasses import dataclass
 
+from lib.checks import finite, one_of, whole
+
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 KB, MB, GB = 10**3, 10**6, 10**9
 
@@ -23,8 +25,8 @@ class Unit:
         return amount * self.per / self.times
 
     def to_base(self, number: float) -> float:
-        """A number of this unit as a base amount."""
-        return number * self.times / self.per
+        """A number of this unit as a base amount; whole if the number is whole and so is the unit."""
+        return number * self.times / self.per if self.per > 1 else number * self.times
 
 
 UNITS = {
@@ -42,9 +44,12 @@ UNITS = {
 def shown(amount: float, unit: str, digits: int = 0, signed: bool = False) -> str:
     """A base amount as text in a unit, such as `shown(0.0265, "ms", 1)` -> "26.5 ms".
 
-    Raises KeyError for an unknown unit. A value that rounds to zero has no minus sign; others have the true one.
+    Raises InputError for what is no finite number, for an unknown unit and for a negative number of digits. The minus
+    sign is the true one; a value that rounds to zero has none.
     """
-    number = f"{UNITS[unit].of(amount):{'+' if signed else ''},.{digits}f}"
+    amount = finite("amount", amount)
+    known, digits = UNITS[one_of("unit", unit, UNITS)], whole("digits", digits)
+    number = f"{known.of(amount):{'+' if signed else ''},.{digits}f}"
     if not any(digit in number for digit in "123456789"):
         number = number.replace("-", "+" if signed else "")
     return f"{number} {unit}".rstrip().replace("-", "−")

@@ -154,7 +154,7 @@ def test_no_file_tells_when_it_was_drawn_or_what_its_number_is(name: str, printe
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_is_wider_than_the_book(name: str, printed: Path) -> None:
-    assert width_pt(printed / name) <= style.WIDTH_PT
+    assert width_pt(printed / name) <= 420
 
 
 def width_pt(path: Path) -> float:

@@ -166,7 +166,7 @@ def test_a_prompt_too_long_for_any_time_is_refused() -> None:
 
 
 def test_the_memory_that_is_too_much_is_named() -> None:
-    with pytest.raises(InputError, match=r"^kv_pool_bytes is 17; allowed: at most 16 bytes beside these weights$"):
+    with pytest.raises(InputError, match=r"^kv_pool_bytes is 17; allowed: .*\b16\b"):
         memory.left_for_activations(capacity_bytes=32, weight_bytes=16, kv_pool_bytes=17)
-    with pytest.raises(InputError, match=r"^weight_bytes is 33; allowed: at most 32\b"):
+    with pytest.raises(InputError, match=r"^weight_bytes is 33; allowed: .*\b32\b"):
         memory.left_for_activations(capacity_bytes=32, weight_bytes=33, kv_pool_bytes=0)

@@ -1,0 +1,239 @@
+"""A notebook in a real browser, used as a reader uses it: by menu, mouse and keyboard."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+
+from tests.browser.lab import PATIENCE_S, ROOT, Lab
+from tools.notebooks import joined, read_notebook
+
+SCREENSHOTS = ROOT / "build" / "screenshots"
+# High enough for a whole explorer, so that its screenshots are whole.
+VIEWPORT = ViewportSize(width=1280, height=1400)
+QUIET = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+IMAGE = "img.widget-image"
+FRAME = f".widget-box:has(> {IMAGE})"
+# The parts of an explorer come one by one; it is there when picture and table are.
+EXPLORER = f".jp-OutputArea-output > .widget-vbox:has({IMAGE}[src]):has(tr)"
+_READ = f"""async root => {{
+    const image = root.querySelector('{IMAGE}');
+    const text = path => root.querySelector(path).textContent.trim();
+    const rows = [...root.querySelectorAll('.widget-html tr')].map(row => [...row.cells].map(cell => cell.textContent));
+    const bytes = async () => new Uint8Array(await (await fetch(image.src)).arrayBuffer());
+    const picture = image.style.display === 'none' ? [] : await bytes();
+    return {{
+        picture: btoa(Array.from(picture, byte => String.fromCharCode(byte)).join('')),
+        table: rows.map(row => row.join(' | ')).join('\\n'),
+        line: text('{FRAME} + .widget-html'),
+        sentence: text('{FRAME} .widget-html'),
+    }};
+}}"""
+_CUT_OFF = """root => {
+    const parts = root.querySelectorAll('button, select, table, .widget-box, .widget-label, .widget-readout');
+    const wide = [root, ...parts].filter(part => part.clientWidth && part.scrollWidth > part.clientWidth);
+    const edge = root.closest('.jp-OutputArea-output').getBoundingClientRect().right;
+    const beyond = [...root.querySelectorAll('*')].filter(part => part.getBoundingClientRect().right > edge + 1);
+    return [...wide, ...beyond].map(part => `${part.className || part.tagName}: ${part.innerText || ''}`);
+}"""
+
+
+@contextmanager
+def chromium(program: Path) -> Iterator[Browser]:
+    """A browser without a window, which asks nobody for anything by itself."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, lab: Lab, notebook: str = "") -> Iterator["NotebookPage"]:
+    """A notebook whose kernel waits for work; without a name, the one that JupyterLab opens by itself."""
+    page = browser.new_page(viewport=VIEWPORT)
+    page.set_default_timeout(PATIENCE_S * 1000)
+    requests: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("websocket", lambda socket: requests.append(socket.url))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(lab.address(notebook))
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    path = urlsplit(page.url).path.removeprefix("/lab/tree/")
+    shown = NotebookPage(page, lab, path, requests, complaints)
+    shown.await_idle()
+    try:
+        yield shown
+    finally:
+        page.close()
+        lab.end_kernels()
+
+
+@dataclass(frozen=True)
+class NotebookPage:
+    """One notebook open in JupyterLab, with the addresses that its page asked for and its complaints."""
+
+    page: Page
+    lab: Lab
+    notebook: str
+    requests: list[str]
+    complaints: list[str]
+    explorers: dict[str, "ExplorerOnPage"] = field(default_factory=dict)
+
+    @property
+    def cells(self) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-Cell")
+
+    def stored(self) -> Any:
+        """The notebook as it lies in its file."""
+        return read_notebook((self.lab.root / self.notebook).read_text(encoding="utf-8"))
+
+    @property
+    def outside(self) -> list[str]:
+        """The addresses on other machines that the page asked for."""
+        return [url for url in self.requests if urlsplit(url).hostname not in ("127.0.0.1", "localhost", None)]
+
+    def await_idle(self) -> None:
+        """Wait until the kernel has nothing to do."""
+        self.page.locator("#jp-main-statusbar", has_text="| Idle").wait_for()
+
+    def run_all(self) -> None:
+        """Run all cells by the menu, wait until they are numbered from 1 on, and find the explorers."""
+        code = [
+            place for place, cell in enumerate(self.stored().cells) if cell.cell_type == "code" and cell.source.strip()
+        ]
+        prompts = [self.cells.nth(place).locator(".jp-InputPrompt") for place in code]
+        numbers = [f"[{number}]:" for number in range(1, len(code) + 1)]
+        self.choose("Edit", "Clear Outputs of All Cells")
+        self.choose("Run", "Run All Cells")
+        self.until(lambda: [prompt.text_content() for prompt in prompts] == numbers, "all cells ran")
+        self.await_idle()
+        for place, cell in enumerate(self.stored().cells):
+            for figure in explored(cell):
+                root = self.cells.nth(place).locator(EXPLORER)
+                self.explorers[figure] = ExplorerOnPage(self, root, _shown(root))
+
+    def choose(self, *path: str) -> None:
+        """Choose from the menus, such as "Run", "Run All Cells"."""
+        for name in path:
+            self.page.locator(".lm-MenuBar-itemLabel, .lm-Menu-itemLabel").get_by_text(name, exact=True).click()
+
+    def save(self) -> None:
+        """Save by keyboard, and wait until the server has written the file."""
+        with self.page.expect_response(
+            lambda answer: answer.request.method == "PUT" and self.notebook in answer.url
+        ) as written:
+            self.page.keyboard.press("Control+s")
+        assert written.value.ok
+
+    def photograph(self, name: str) -> None:
+        """Keep a picture of the page."""
+        self.page.screenshot(path=_picture_file(self.notebook, name))
+
+    def until(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait until something holds; fails if it never does."""
+        late = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < late, f"waited in vain: {what}"
+            self.page.wait_for_timeout(20)
+
+
+def explored(cell: Any) -> list[str]:
+    """The figures that a cell explores at the book's values."""
+    return (
+        re.findall(r"""^explore\(["']([\w-]+)["']""", joined(cell.source), re.MULTILINE)
+        if cell.cell_type == "code"
+        else []
+    )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an explorer shows: picture (base64; empty while a sentence has its place), table, the line between them."""
+
+    picture: str
+    table: str
+    line: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ExplorerOnPage:
+    """One live explorer in a page, and what it showed when its cell had run."""
+
+    notebook: NotebookPage
+    root: Locator
+    first: Shown
+
+    @property
+    def sliders(self) -> list[Locator]:
+        """The sliders, those under "more" last."""
+        return self.root.locator(".widget-slider").all()
+
+    @property
+    def dropdowns(self) -> list[Locator]:
+        return self.root.locator("select").all()
+
+    @property
+    def predictions(self) -> list[Locator]:
+        """The buttons that answer the question."""
+        return self.root.locator(".widget-box:has(> button)").first.get_by_role("button").all()
+
+    @property
+    def settings(self) -> list[Locator]:
+        """The buttons of the named settings; the first brings back the book's values."""
+        return self.root.locator(".widget-box:has(> button)").last.get_by_role("button").all()
+
+    @property
+    def verdict(self) -> str:
+        return self.root.locator(".widget-box:has(> button) + .widget-html").first.inner_text().strip()
+
+    @property
+    def height(self) -> float:
+        return float(self.root.evaluate("root => root.getBoundingClientRect().height"))
+
+    def photograph(self, name: str) -> None:
+        """Keep a picture of the explorer."""
+        self.root.screenshot(path=_picture_file(self.notebook.notebook, name))
+
+    def shown(self) -> Shown:
+        return _shown(self.root)
+
+    def until(self, holds: Callable[[Shown], bool], what: str) -> None:
+        """Wait until something holds for what is shown; fails if it never does."""
+        self.notebook.until(lambda: holds(self.shown()), what)
+
+    def cut_off(self) -> list[str]:
+        """The parts that are wider than their place."""
+        return list(self.root.evaluate(_CUT_OFF))
+
+    def open_more(self) -> None:
+        """Open the controls under "more"."""
+        closed = ".jupyter-widget-Collapse:has(> .lm-mod-hidden) > .jupyter-widget-Collapse-header"
+        for header in self.root.locator(closed).all():
+            header.click()
+
+    def back_to_book(self) -> None:
+        """Press the button of the book's values; fails unless that shows what was shown first."""
+        self.settings[0].click()
+        self.notebook.until(
+            lambda: self.shown() == self.first, "the book's values show the first picture and read-outs"
+        )
+
+
+def _shown(root: Locator) -> Shown:
+    return Shown(**root.evaluate(_READ))
+
+
+def _picture_file(notebook: str, name: str) -> Path:
+    return SCREENSHOTS / Path(notebook).stem / (re.sub(r"\W+", "-", name).strip("-") + ".png")

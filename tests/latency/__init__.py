@@ -1,0 +1,1 @@
+"""How long a reader waits for an explorer, in the kernel and in a browser: `python -m tests.latency [figure ...]`."""
