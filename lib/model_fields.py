@@ -21,10 +21,10 @@ WEIGHTS_ONLY = tuple(name for names in _KNOWN["weights_only"].values() for name 
 
 def read_object(path: str | PathLike[str]) -> dict[str, Any]:
     """The JSON object in a file; raises InputError with line and column where the file is none."""
+    if Path(path).is_dir():
+        raise InputError("config", str(path), "a file; this is a directory, give the config.json in it")
     try:
         value = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_without_repeats)
-    except IsADirectoryError:
-        raise InputError("config", str(path), "a file; this is a directory, give the config.json in it") from None
     except OSError as error:
         raise InputError("config", str(path), f"a file that can be read ({error.strerror})") from None
     except json.JSONDecodeError as error:
@@ -47,11 +47,12 @@ def as_object(parameter: str, value: object, also: str = "") -> dict[str, Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(name, [value for other, value in pairs if other == name], "one value")
-    return dict(pairs)
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise InputError(name, [values[name], value], "one value")
+        values[name] = value
+    return values
 
 
 class Fields:
@@ -140,9 +141,9 @@ class Fields:
 
     def refuse_what_is_left(self, understood: Iterable[str]) -> None:
         """Raise InputError for a field that nobody asked for and that may bear on sizes, as its name or value says."""
-        for name in self._values.keys() - self._asked - set(understood) - WITHOUT_SIZE:
-            value = self._values[name]
-            if value is None:
+        passed = self._asked | set(understood) | WITHOUT_SIZE
+        for name, value in self._values.items():
+            if name in passed or value is None:
                 continue
             if name in WITHOUT_EFFECT:
                 if value != WITHOUT_EFFECT[name]:

@@ -262,10 +262,11 @@ class Transformer:
         _keep_sizes(self, hidden=1, norms_per_layer=0, learned_positions=0)
         if not self.layers:
             raise InputError("layers", self.layers, "at least one layer")
-        if self.unknown is None:
+        if self.unknown is None or self.vocabulary is not None:
             _keep_sizes(self, vocabulary=1)
-            if any(group.ffn is None or isinstance(group.attention, Recurrent) for group in self.layers):
-                raise InputError("unknown", None, "a reason, as not all weights of these layers can be counted")
+        uncounted = any(group.ffn is None or isinstance(group.attention, Recurrent) for group in self.layers)
+        if uncounted and self.unknown is None:
+            raise InputError("unknown", None, "a reason, as not all weights of these layers can be counted")
 
     @property
     def layer_count(self) -> int:
@@ -281,8 +282,9 @@ def layer_tensors(model: Transformer) -> Iterator[Tensor]:
     if model.unknown is not None:
         raise InputError(model.unknown.parameter, model.unknown.value, model.unknown.allowed)
     for group in model.layers:
-        parts = [part for part in (group.attention, group.ffn) if not isinstance(part, (Recurrent, type(None)))]
-        for tensor in (tensor for part in parts for tensor in part.tensors(model.hidden)):
+        # Or else `unknown` would be set.
+        assert group.ffn is not None and not isinstance(group.attention, Recurrent)
+        for tensor in (*group.attention.tensors(model.hidden), *group.ffn.tensors(model.hidden)):
             yield replace(tensor, layers=group.count)
     yield from _norms(model, "norm", model.layer_count, model.norms_per_layer)
 

@@ -115,9 +115,9 @@ def test_a_prompt_in_two_parts_costs_what_it_costs_in_one(
 
 def test_a_window_bounds_the_pairs() -> None:
     mistral = preset("Mistral-7B-v0.1")
-    full = replace(
-        mistral, layers=(replace(mistral.layers[0], attention=replace(mistral.layers[0].attention, window=None)),)
-    )
+    attention = mistral.layers[0].attention
+    assert isinstance(attention, HeadAttention)
+    full = replace(mistral, layers=(replace(mistral.layers[0], attention=replace(attention, window=None)),))
     assert matrix_flops(mistral, 4096, 0) == matrix_flops(full, 4096, 0)
     assert matrix_flops(mistral, 1, 4096) == matrix_flops(mistral, 1, 10**6) < matrix_flops(full, 1, 4096)
 
