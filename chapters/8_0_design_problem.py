@@ -21,8 +21,8 @@
 # How long depends on who shares: how long each context is, who came first, what is computed in which order.
 # This chapter is about arranging that work so that, in a given time, the instance returns more **correct** answers.
 #
-# *To use a notebook:* click into a cell and press Shift + Enter, or choose **Run → Run All Cells**. Then everything moves and
-# every line can be changed. You cannot break anything: the book's values are one button away.
+# *To use a notebook:* click into the first grey cell below and press Shift + Enter; then the next, as you come to it. What has run
+# can be moved, and every line can be changed. You cannot break anything: the book's values are one button away.
 
 # %% [markdown]
 # ## First, move something

@@ -75,7 +75,7 @@ def kind_and_pool(
 ) -> tuple[RequestShape, KvPool]:
     """The requests and the pool that the figure's parameters describe; raises InputError if not one request fits."""
     element = KV_FORMATS[one_of("kv_format", kv_format, KV_FORMATS)]
-    kv = KvPool(model.preset(of_model), pool_bytes, page_tokens, element)
+    kv = KvPool(model.preset(one_of("of_model", of_model, model.PRESETS)), pool_bytes, page_tokens, element)
     request = RequestShape(input_tokens, output_tokens, shared_prefix_tokens)
     kv.refuse_if_never(request)
     return request, kv
@@ -101,8 +101,8 @@ def _ask_how_many() -> Question:
     sizes = kv.private_bytes(request, finished=False), kv.private_bytes(request)
     needed = kv.held_bytes(request, early)
     return Question(
-        text=f"After prefill, {early} short requests fit into {shown(kv.pool_bytes, 'GiB')}. How many fit once each has "
-        f"said its {request.output_tokens} tokens?",
+        text=f"After prefill, {early} short requests fit into {shown(kv.pool_bytes, 'GiB')}. How many fit once each "
+        f"has said its {request.output_tokens} tokens?",
         choices=(str(early), str(early - 2), str(final), str(final - 10)),
         answer=str(final),
         reveals={},

@@ -83,12 +83,14 @@ class Readout:
         return " + ".join(self.clocks)
 
     def change_from(self, book: "Readout") -> str:
-        """How far this read-out is from the book's, or a dash where both show the same."""
+        """How far this read-out is from the book's, as the two are shown, or a dash where both show the same."""
         if str(self) == str(book):
             return "–"
         if isinstance(self.amount, str) or isinstance(book.amount, str):
             return "another"
-        return shown(self.amount - book.amount, self.unit, self.digits, signed=True)
+        unit = UNITS[self.unit]
+        here, there = (round(unit.of(amount), self.digits) for amount in (self.amount, book.amount))
+        return shown(unit.to_base(here - there), self.unit, self.digits, signed=True)
 
 
 @dataclass(frozen=True)

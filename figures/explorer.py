@@ -91,6 +91,10 @@ class Explorer:
         self.move(**self.book | dict(self.question.reveals))
         return verdict
 
+    def _try(self, settings: Mapping[str, Any]) -> None:
+        self._verdict.value = ""  # it was said of another picture
+        self.move(**settings)
+
     def _know(self, settings: Mapping[str, Any]) -> None:
         for name in settings:
             one_of("setting", name, self.controls)
@@ -108,7 +112,9 @@ class Explorer:
             readouts = self.entry.exploration.readouts(**self.settings)
             picture = page.screen_png(self.entry.figure(**self.settings))
         except InputError as error:
-            self._refused = f"Nothing to draw: {error}."
+            control = self.controls.get(error.parameter)
+            where = f' (the control "{control.label}")' if control and control.label != error.parameter else ""
+            self._refused = f"Nothing to draw: {error}{where}."
         except Exception:
             self._refused = "Nothing drawn: this is a fault in the figure, not in your settings."
             raise
@@ -132,7 +138,7 @@ class Explorer:
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
         }
-        named = _buttons({name: lambda values=values: self.move(**values) for name, values in starts.items()}, "Try:")
+        named = _buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]

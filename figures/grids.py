@@ -18,6 +18,8 @@ from lib.scheduling import Entry, Step
 
 PAGE_PT = 226
 REQUESTS = ("A", "B", "C")
+# More rows or outputs than these could not be seen.
+MOST = 32
 
 
 class View(StrEnum):
@@ -61,12 +63,16 @@ def rows_and_state(
 
 def steps_of(rows: int, a: int, b: int, c: int, entry: Entry) -> tuple[Step, ...]:
     """The steps of the figure's three requests, all of them waiting from the start."""
-    return scheduling.assign_rows(dict(zip(REQUESTS, (a, b, c), strict=True)), rows, entry)
+    outputs = {
+        name.upper(): whole(name, count, at_least=1, at_most=MOST) for name, count in (("a", a), ("b", b), ("c", c))
+    }
+    return scheduling.assign_rows(outputs, whole("rows", rows, at_least=1, at_most=MOST), entry)
 
 
 def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the rows and the requests come to, up to the step looked at, at the settings of `rows_and_state`."""
     steps = steps_of(*(settings[name] for name in ("rows", "a", "b", "c", "entry")))
+    one_of("view", settings["view"], View)
     seen = steps[: whole("step", settings["step"], at_least=1)]
     last = seen[-1]
     rows = ", ".join(f"{row + 1}: {name or 'idle'}" for row, name in enumerate(last.rows))

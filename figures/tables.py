@@ -47,4 +47,4 @@ class Table:
 
 
 def _html_cell(tag: str, side: str, cell: object) -> str:
-    return f'<{tag} style="text-align: {side}; padding: 2px 8px">{escape(str(cell))}</{tag}>'
+    return f'<{tag} style="text-align: {side}; padding: 2px 8px; min-width: 56px">{escape(str(cell))}</{tag}>'

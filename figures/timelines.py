@@ -125,7 +125,9 @@ def _draw_request(axes: Axes, span: Span, request: TimedRequest, interval: float
         label.set_bbox(_OVER_LINES)
     axes.spines["left"].set_visible(False)
     for role, parts in _parts(request, interval).items():
-        axes.broken_barh([(start, stop - start) for start, stop in parts], (0.08, 0.84), **style.look(role))
+        seen = [(start, stop - start) for start, stop in parts if stop > span[0] and start < span[1]]
+        if seen:
+            axes.broken_barh(seen, (0.08, 0.84), **style.look(role))
     outputs = request.output_times_s
     if each_output:
         in_sight = [time for time in outputs if span[0] <= time <= span[1]]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 
 from lib import step_time
 from lib.checks import InputError, finite, one_of, seconds, whole
@@ -91,11 +92,11 @@ class TimedRequest:
     def ttft_s(self) -> float:
         return time_to_first_token(self.queue_s, self.prefill_s)
 
-    @property
+    @cached_property
     def total_s(self) -> float:
         return request_time(self.ttft_s, self.intervals_s)
 
-    @property
+    @cached_property
     def output_times_s(self) -> tuple[float, ...]:
         """Seconds from arrival at which each output is returned."""
         return tuple(itertools.accumulate(self.intervals_s, initial=self.ttft_s))

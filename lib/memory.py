@@ -5,6 +5,12 @@ from dataclasses import dataclass
 
 from lib.checks import InputError, whole
 from lib.model import ElementSize, HeadAttention, Transformer, paged_kv_bytes
+from lib.units import shown
+
+
+# Far beyond any context; a length above it is a slip, not a request.
+MOST_TOKENS = 2**40
+MOST_BYTES = 2**60
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,8 @@ def blocks_held(block_tables: Iterable[Sequence[int]]) -> int:
 
 def tokens_stored(input_tokens: int, output_tokens: int) -> int:
     """Tokens whose KV a finished request has stored: N + G - 1, as its last output is never fed back."""
-    return whole("input_tokens", input_tokens, at_least=1) + whole("output_tokens", output_tokens, at_least=1) - 1
+    tokens_in = whole("input_tokens", input_tokens, at_least=1, at_most=MOST_TOKENS)
+    return tokens_in + whole("output_tokens", output_tokens, at_least=1, at_most=MOST_TOKENS) - 1
 
 
 def pages_for(tokens: int, page_tokens: int) -> int:
@@ -69,8 +76,8 @@ class RequestShape:
     shared_prefix_tokens: int = 0
 
     def __post_init__(self) -> None:
-        whole("input_tokens", self.input_tokens, at_least=1)
-        whole("output_tokens", self.output_tokens, at_least=1)
+        whole("input_tokens", self.input_tokens, at_least=1, at_most=MOST_TOKENS)
+        whole("output_tokens", self.output_tokens, at_least=1, at_most=MOST_TOKENS)
         # The last token of the input is computed by each request itself, to have an output at all.
         whole("shared_prefix_tokens", self.shared_prefix_tokens, at_most=self.input_tokens - 1)
 
@@ -85,8 +92,9 @@ class KvPool:
     bytes_per_element: ElementSize = 2
 
     def __post_init__(self) -> None:
+        whole("page_tokens", self.page_tokens, at_least=1, at_most=MOST_TOKENS)
         page = paged_kv_bytes(self.model, 1, self.page_tokens, self.bytes_per_element)
-        if whole("pool_bytes", self.pool_bytes) < page:
+        if whole("pool_bytes", self.pool_bytes, at_most=MOST_BYTES) < page:
             raise InputError("pool_bytes", self.pool_bytes, f"at least one page, {page} bytes")
 
     def bytes_of(self, tokens: int) -> int:
@@ -120,9 +128,8 @@ class KvPool:
         """Raise InputError for a request that can never be held, not even alone: waiting would not help it."""
         needed = self.held_bytes(request, 1)
         if needed > self.pool_bytes:
-            raise InputError(
-                "request", request, f"at most {self.pool_bytes} bytes of KV at its end; this needs {needed}"
-            )
+            allowed = f"at most what the pool holds, {shown(self.pool_bytes, 'MiB')}"
+            raise InputError("KV of one request at its end", shown(needed, "MiB"), allowed)
 
     def _shared_tokens(self, request: RequestShape) -> int:
         return request.shared_prefix_tokens // self.page_tokens * self.page_tokens

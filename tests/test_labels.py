@@ -18,7 +18,7 @@ from lib.checks import InputError
 
 SLUGS = [entry.slug for entry in FIGURES]
 OUTSIDE = {"caption", "alt"}  # beside the picture, not in it
-NUMBERS = "|".join(re.escape(entry.number) for entry in FIGURES)
+NUMBERS = "|".join(re.escape(entry.number) for entry in FIGURES if entry.number)
 FIGURE_NUMBER = re.compile(rf"\b(?:{NUMBERS})\b|[Ff]ig(?:ure|\.)\s*\d|图\s*\d")
 
 

@@ -19,8 +19,8 @@ SHORT_LIST = tomllib.loads((Path(__file__).parent / "claims" / "prose.toml").rea
 NOT_NUMBERS = re.compile(
     r"```.*?```|`[^`]*`|\]\([^)]*\)|\$\$.*?\$\$|\$[^$]*\$"
     r"|Qwen3-8B|RTX PRO 6000|M2 Max|BF16|FP32|FP8|q8_0|q4_0|Q2_K"
-    r"|\b8\.\d(\.\d)?\b|\b(figure|experiment|exercise)s? 8-\d+|\bchapters? \d+( and \d+)?"
-    r"|^\d+\. ",
+    r"|\b8\.\d(\.\d)?\b|\b(figure|experiment|exercise)s? 8-\d+"
+    r"|\bchapters? \d+( and \d+)?|^\d+\. ",
     flags=re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 NUMERAL = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:K\b)?")
