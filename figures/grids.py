@@ -45,7 +45,7 @@ def rows_and_state(
     Raises InputError for values that make no sense. Source: figure 8-1.
     """
     steps = steps_of(rows, a, b, c, entry)
-    looked_at = min(whole("step", step, at_least=1), len(steps))
+    looked_at = min(whole("step", step, at_least=1, at_most=MOST), len(steps))
     text = words(language, "rows-and-state")
     by_row = one_of("view", view, View) is View.BY_ROW
     with style.in_book_style():
@@ -73,7 +73,7 @@ def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the rows and the requests come to, up to the step looked at, at the settings of `rows_and_state`."""
     steps = steps_of(*(settings[name] for name in ("rows", "a", "b", "c", "entry")))
     one_of("view", settings["view"], View)
-    seen = steps[: whole("step", settings["step"], at_least=1)]
+    seen = steps[: whole("step", settings["step"], at_least=1, at_most=MOST)]
     last = seen[-1]
     rows = ", ".join(f"{row + 1}: {name or 'idle'}" for row, name in enumerate(last.rows))
     return (

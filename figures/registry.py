@@ -48,7 +48,7 @@ FIGURES = (
 def entry(name: str) -> Entry:
     """The figure of this slug or number; raises InputError, which lists the slugs, for any other name."""
     for candidate in FIGURES:
-        if name in (candidate.slug, candidate.number):
+        if name and name in (candidate.slug, candidate.number):
             return candidate
     raise InputError(
         "figure", name, "one of " + ", ".join(f"{known.slug} ({known.number or known.section})" for known in FIGURES)

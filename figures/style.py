@@ -18,7 +18,7 @@ INK = "#1f2430"
 FAINT = "#8a909c"
 PAPER = "#ffffff"
 LIMIT = "#b3243b"
-FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a", "shared": "#9a78cf"}
+FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a", "shared": "#d48ac8"}
 REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb"}
 HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx", "shared": "...."}
 

@@ -7,7 +7,6 @@ from lib.checks import InputError, whole
 from lib.model import ElementSize, HeadAttention, Transformer, paged_kv_bytes
 from lib.units import shown
 
-
 # Far beyond any context; a length above it is a slip, not a request.
 MOST_TOKENS = 2**40
 MOST_BYTES = 2**60

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import lib
-from lib import design_problem, latency, memory, model, step_time
+from lib import design_problem, latency, memory, model, scheduling, step_time
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
@@ -28,6 +28,12 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "prefill": 0.1, "interval": 0.02, "outputs": 10, "deadline": 7, "inserted": 2, "delay": 0.1,
     },
     latency.prefills_that_fit: {"request": REQUEST, "delay_s": 0.1},
+    latency.throughput: {"tokens_per_step": 16, "step_s": 0.027},
+    memory.adapter_bytes: {"model": model.QWEN3_8B, "rank": 16, "bytes_per_element": 2},
+    memory.fits: {"use": memory.CardUse(1, 1), "capacity_bytes": 4},
+    memory.pages_for: {"tokens": 17, "page_tokens": 16},
+    memory.tokens_stored: {"input_tokens": 8, "output_tokens": 4},
+    scheduling.assign_rows: {"outputs": {"A": 1}, "rows": 2, "entry": scheduling.Entry.AT_BORDER},
     memory.left_for_activations: {"capacity_bytes": 32, "weight_bytes": 16, "kv_pool_bytes": 12},
     model.attended_pairs: {"new_tokens": 4, "cached_tokens": 8, "window": 6},
     model.kv_bytes: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
