@@ -31,6 +31,8 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     latency.throughput: {"tokens_per_step": 16, "step_s": 0.027},
     memory.adapter_bytes: {"model": model.QWEN3_8B, "rank": 16, "bytes_per_element": 2},
     memory.fits: {"use": memory.CardUse(1, 1), "capacity_bytes": 4},
+    memory.fits_on_each: {"uses": [memory.CardUse(1, 1)], "capacity_bytes": 4},
+    latency.percentile: {"values": (1, 2, 3), "percent": 95},
     memory.pages_for: {"tokens": 17, "page_tokens": 16},
     memory.tokens_stored: {"input_tokens": 8, "output_tokens": 4},
     scheduling.assign_rows: {"outputs": {"A": 1}, "rows": 2, "entry": scheduling.Entry.AT_BORDER},
