@@ -14,15 +14,16 @@
 # %% [markdown]
 # # 8.0 The design problem
 #
-# One accelerator, one language model. Ask a single user, and the answer trickles in at a few dozen tokens a second. Ask the
-# machine room, and the same card hands out more than a thousand tokens a second. Both are right: requests that are computed
+# One accelerator, one language model. Ask a single user, and the answer trickles in at a few dozen tokens a second. Ask its
+# operator, and the same card hands out more than a thousand tokens a second. Both are right: requests that are computed
 # together share every read of the weights, so the card does far more work while each user waits *longer*.
 #
-# How long depends on who shares: how long each context is, who came first, what is computed in which order.
+# How much longer depends on the company: the length of each context, who came first, what is computed in which order.
 # This chapter is about arranging that work so that, in a given time, the instance returns more **correct** answers.
 #
 # *To use a notebook:* click into the first grey cell below and press Shift + Enter; then the next, as you come to it. What has run
-# can be moved, and every line can be changed. You cannot break anything: the book's values are one button away.
+# can be moved, and every line can be changed. Nothing is lost by trying: one button brings back the book's values, and
+# `git checkout -- chapters` the book's text.
 
 # %% [markdown]
 # ## First, move something
@@ -36,6 +37,9 @@ from figures.explorer import explore
 explore("request-timeline")
 
 # %% [markdown]
+# Beside each number stands the clock that took it: *client* was measured where the user sits, *assumed* was not measured at all; "Which clock?" below
+# has the list.
+#
 # Two stretches make up the wait. Until the first output there is the queue and the **prefill**, in which the model works
 # through the whole prompt at once. After it comes **decode**: one step for each further output, so 256 outputs have
 # 255 intervals between them. Nearly all the time is there.
@@ -51,16 +55,16 @@ from lib.units import shown
 
 rows = []
 for queue in (0.1, 0):
-    request = timed_request(queue=queue)
-    done, left = shown(request.total_s, "s", 2), shown(request.slack_s, "s", 2)
-    rows.append((f"{queue} s", done, left))
+    r = timed_request(queue=queue)
+    rows.append((f"{queue} s", shown(r.total_s, "s", 2), shown(r.slack_s, "s", 2)))
 Table(("queue", "done after", "left before the deadline"), rows)
 
 # %% [markdown]
 # ## The paradox in numbers
 #
 # The same kind of request was sent to the card one at a time, then several at once. Read down the columns: what all users get
-# together, then what one of them sees. (Times by the client's clock; every answer was forced to the same length.)
+# together, then what one of them sees. Times are by the client's clock, and every answer was forced to the same length. (The runs had a larger
+# KV pool than the instance below will have: of its own, it could not hold the last row. Section 8.1.2 counts why.)
 
 # %%
 from lib.records import record
@@ -72,7 +76,7 @@ columns = {
     "first output, ms": "ttft_median_ms",
     "then one every, ms": "mean_output_interval_median_ms",
 }
-Table.of(sweep, columns)
+Table.of(sweep, columns, digits={name: 1 for name in list(columns)[1:]})
 
 # %% [markdown]
 # ## What is given and what is asked
@@ -82,21 +86,15 @@ Table.of(sweep, columns)
 # and how many copies a service needs, is that of chapter 9. Here the accelerators are given. The question is what one
 # instance makes of them.
 #
-# Ours is a single card with a well-known model on it. The peak counts dense arithmetic only, with BF16 inputs and FP32 accumulation.
+# Ours is a single card with a well-known model on it. The peak counts dense matrix
+# products only, with BF16 inputs and sums kept in FP32.
 
 # %%
 from lib.design_problem import INSTANCE
+from lib.hardware import published
 
-card = INSTANCE.card
-rows = [
-    ("model", INSTANCE.model.name),
-    ("card", f"{INSTANCE.cards} × {card.name}"),
-    ("memory", shown(card.memory_bytes, "GB")),
-    ("bandwidth", shown(card.bandwidth_bytes_s, "GB/s")),
-    ("peak compute", shown(card.bf16_dense_flop_s, "TFLOP/s", 1)),
-    ("power limit", shown(card.power_limit_w, "W")),
-]
-Table(("what", "value"), rows, left=("value",))
+rows = [("model", INSTANCE.model.name), ("card", INSTANCE.card.name)]
+Table(("what", "value"), rows + published(INSTANCE.card), left=("value",))
 
 # %% [markdown]
 # All experiments of this chapter were run on this card, except experiment 8-7, which used an Apple M2 Max.
@@ -117,7 +115,7 @@ rows = [(name, shown(size, "GiB", 1)) for name, size in zip(names, sizes)]
 Table(("what", "size"), rows)
 
 # %% [markdown]
-# What is left holds activations, the fixed buffers that replaying a recorded graph needs, and other working space. Strictly, the
+# What is left holds activations, the fixed buffers for replaying a recorded sequence of kernels (a graph), and other working space. Strictly, the
 # 12 GiB are for KV *and its auxiliary buffers*; whenever we count how many requests fit, we give all of it to KV.
 #
 # Weights are stored in BF16, 2 bytes each. Write `1` for `INSTANCE.bytes_per_element` in the cell above and see what an 8-bit format
@@ -150,7 +148,7 @@ rows = [(r.covers, shown(r.seconds, "ms", 2), r.clock) for r in one_decode_step(
 Table(("what is timed", "time", "clock"), rows, left=("clock",))
 
 # %% [markdown]
-# None of them is wrong; they stand at different places. A user waits 26.5 ms from one output to the next. Inside the engine a
+# None of them is wrong; they stand at different places. A user waits about 26.5 ms from one output to the next. Inside the engine a
 # step takes 26.26 ms; the rest is delivery and what is done around a step. A fit is a formula made from such engine times, good for asking "what if",
 # and its constant, 26.22 ms, is what a step costs *before* its tokens are counted: no time that anyone ever saw. So every
 # time in these notebooks carries its clock.
@@ -169,8 +167,8 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # | technique | saves | adds |
 # | --- | --- | --- |
 # | larger batches | weight reads per output | KV to hold and read; a longer wait for each user |
-# | continuous batching, chunked prefill | idle rows, long pauses | decisions at every step |
-# | paged memory | space reserved for what is never said | tables, and blocks to keep account of |
+# | continuous batching, chunked prefill | places left empty, long pauses | decisions at every step |
+# | paged memory | space reserved and never used | tables, and the bookkeeping of blocks |
 # | prefix sharing and caching | computing and storing the same text twice | state that occupies memory while nobody uses it |
 # | compression | bytes to hold and to read | conversion, and answers that may differ |
 # | offloading | memory on the card | copies over a slower link, at every step |

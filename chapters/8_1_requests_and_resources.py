@@ -86,7 +86,7 @@ Table(("one foreign prefill, as", "longest interval", "total"), rows)
 # The second line shares the step with a decode, as the scheduler of 8.2.2 will do, and is computed with that section's fit; the two readings are
 # different models and are never mixed. Late is late in both. Two things to keep:
 #
-# - **Not a single computation was added to this request; only the order of work changed**, and the deadline was missed.
+# - **This request's own work is the same, token for token; only the order of work on the card changed**, and the deadline was missed.
 # - Every scheduling technique to come changes the length of one stretch of this line. Ask of each: which?
 #
 # And after the last output? The scheduler has no more work for the request. What becomes of its KV is decided by somebody else, the state

@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
+from textwrap import shorten
 
 from figures.guard import FigureFault, guard
 from figures.page import FORMATS, save
@@ -34,16 +35,18 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     if chosen.command != "draw":
         for known in FIGURES:
-            print(f"{known.number or '–':<5} {known.slug:<24} {known.section:<6} {words('en', known.slug)['caption']}")
+            caption = shorten(words("en", known.slug)["caption"], 80)
+            print(f"{known.number or '–':<5} {known.slug:<24} {known.section:<6} {caption}")
         return 0
     try:
-        slugs = [entry(name).slug for name in chosen.figure] or [known.slug for known in FIGURES]
+        named = dict.fromkeys(entry(name).slug for name in chosen.figure)
+        slugs = list(named) or [known.slug for known in FIGURES]
         jobs = list(product(slugs, chosen.language))
         with ProcessPoolExecutor(min(len(jobs), os.cpu_count() or 1)) as pool:
             drawn = [pool.submit(draw, slug, language, tuple(chosen.format), chosen.to) for slug, language in jobs]
             for path in (path for job in drawn for path in job.result()):
                 print(path)
-    except (InputError, FigureFault) as error:
+    except (InputError, FigureFault, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

@@ -115,7 +115,9 @@ def _why_fits_still(moved: str, settings: Mapping[str, Any]) -> str:
     _, kv = kind_and_pool(**settings)
     if moved == "shared_prefix_tokens":
         return f"Only full pages are shared, and no further page of {kv.page_tokens} tokens was filled."
-    return f"At these lengths {moved} changes no page: a request takes whole pages of {kv.page_tokens} tokens."
+    if moved in ("input_tokens", "output_tokens", "page_tokens"):
+        return f"A request takes whole pages of {kv.page_tokens} tokens, and no further page was needed."
+    return ""
 
 
 FITS_EXPLORATION = Exploration(

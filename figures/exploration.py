@@ -114,7 +114,7 @@ class Exploration:
     """How one figure is explored. Question and read-outs are computed when asked for, never written down.
 
     `in_view` names the controls that are always seen, the others open under "more". `why_still(moved, settings)` says
-    in one line why moving a control changed nothing.
+    in one line why moving a control changed nothing, or nothing itself where no more can be said than that.
     """
 
     question: Callable[[], Question]

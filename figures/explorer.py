@@ -36,23 +36,24 @@ class Explorer:
         self.entry = entry
         self.controls = controls_of(entry.draw)
         self.book = book_values(entry.draw, entry.arguments)
-        self._know(settings)
+        self._refuse_unknown(settings)
         self.settings = self.book | dict(settings)
         self.question: Question = entry.exploration.question()
-        self._book_readouts = entry.exploration.readouts(**self.book)
+        self._book_readouts = entry.exploration.readouts(**dict(entry.arguments) | self.book)
 
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(), widgets.HTML()
         self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
         # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
-        self._frame = widgets.Box([self._picture, self._refusal], layout=widgets.Layout(min_height=_tall(entry)))
+        self._frame = widgets.Box(
+            [self._picture, self._refusal], layout=widgets.Layout(min_height=_frame_height(entry))
+        )
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
         self._draw()
         self._stored = self._static_bundle()
         self._view = self._lay_out()
-        # A slider set to what lies beyond its end stops at the end; that is no move of the reader's.
         self._listening = True
         for name, widget in self.widgets.items():
             widget.observe(lambda change, name=name: self._moved(name, change["new"]), names="value")
@@ -74,13 +75,13 @@ class Explorer:
 
     def move(self, **settings: Any) -> None:
         """Set several controls at once and draw once, as the named settings do; InputError for an unknown one."""
-        self._know(settings)
+        self._refuse_unknown(settings)
         self.settings |= settings
         self._listening = False
         for name, value in settings.items():
             position = _position(self.controls[name], value)
             if position is not None:
-                self.widgets[name].value = position
+                _stand(self.widgets[name], position)
         self._listening = True
         self._draw()
 
@@ -95,7 +96,7 @@ class Explorer:
         self._verdict.value = ""  # it was said of another picture
         self.move(**settings)
 
-    def _know(self, settings: Mapping[str, Any]) -> None:
+    def _refuse_unknown(self, settings: Mapping[str, Any]) -> None:
         for name in settings:
             one_of("setting", name, self.controls)
 
@@ -109,7 +110,7 @@ class Explorer:
         before = self.png, tuple(map(str, self.readouts))
         self._refused = self._still = ""
         try:
-            readouts = self.entry.exploration.readouts(**self.settings)
+            readouts = self.entry.exploration.readouts(**dict(self.entry.arguments) | self.settings)
             picture = page.screen_png(self.entry.figure(**self.settings))
         except InputError as error:
             control = self.controls.get(error.parameter)
@@ -121,14 +122,18 @@ class Explorer:
         else:
             self.readouts, self._picture.value = readouts, picture
             if moved and before == (picture, tuple(map(str, readouts))):
-                self._still = self.entry.exploration.why_still(moved, self.settings)
+                reason = self.entry.exploration.why_still(moved, self.settings)
+                label = self.controls[moved].label
+                self._still = reason or f"At these settings, moving {label} changes nothing that is shown here."
         finally:
             self._show()
 
     def _show(self) -> None:
         self._picture.layout.display = "none" if self._refused else None
         self._refusal.layout.display = None if self._refused else "none"
-        self._refusal.value = _paragraph(escape(self._refused))
+        box = "border:1px dashed;padding:16px;display:flex;align-items:center;box-sizing:border-box"
+        height = f"min-height:{self._frame.layout.min_height}"
+        self._refusal.value = f"<div style='line-height:1.5;{box};{height}'>{escape(self._refused)}</div>"
         self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
         self._line.value = _paragraph(escape(self._still))
 
@@ -149,11 +154,14 @@ class Explorer:
     def _static_bundle(self) -> tuple[dict[str, str], dict[str, Any]]:
         if self._refused:
             return {"text/plain": self._refused}, {}
-        title = self.entry.title + (" at the book's values" if self.settings == self.book else "")
+        at_book = self.settings == self.book
+        title = self.entry.title + (" at the book's values" if at_book else "")
         rows = [(readout.label, readout, readout.clock) for readout in self.readouts]
         text = repr(Table((title, "", "clock"), rows, left=("clock",)))
         picture = base64.b64encode(page.palette_png(self._picture.value)).decode("ascii")
-        alt = words("en", self.entry.slug)["alt"]
+        alt = (
+            words("en", self.entry.slug)["alt"] if at_book else f"{self.entry.title} at other settings than the book's"
+        )
         data = {"text/plain": text, "image/png": picture}
         return data, {"image/png": {"width": page.SCREEN_WIDTH_PX, "alt": alt}}
 
@@ -162,7 +170,7 @@ class Explorer:
         return data | {_VIEW: self._view._repr_mimebundle_()[_VIEW]}, metadata
 
 
-def _tall(entry: registry.Entry) -> str:
+def _frame_height(entry: registry.Entry) -> str:
     width, height = entry.figure().get_size_inches()
     return f"{round(page.SCREEN_WIDTH_PX * height / width)}px"
 
@@ -180,6 +188,13 @@ def _widget(control: Control, value: Any) -> widgets.Widget:
     start = control.low if start is None else start
     ends = {"min": min(control.low, start), "max": max(control.high, start)}
     return make(value=start, step=control.step, description=control.label + unit, **ends, **extra, **how)
+
+
+def _stand(widget: widgets.Widget, position: Any) -> None:
+    """Set a control, and widen a slider that would not reach so far."""
+    if hasattr(widget, "max"):
+        widget.min, widget.max = min(widget.min, position), max(widget.max, position)
+    widget.value = position
 
 
 def _position(control: Control, value: Any) -> Any:

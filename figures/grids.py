@@ -104,7 +104,7 @@ def _why_rows_still(moved: str, settings: Mapping[str, Any]) -> str:
         return f"The run has {steps} {'step' if steps == 1 else 'steps'}; later ones are not there to look at."
     if moved == "entry":
         return "C finds a free row at once (or only when all have ended), so both rules let it in at the same border."
-    return f"At these settings {moved} makes no difference up to this step."
+    return ""
 
 
 ROWS_EXPLORATION = Exploration(

@@ -47,6 +47,8 @@ def _faults(figure: Figure, may_overlap: Mapping[tuple[str, str], str]) -> Itera
             yield f"{text.get_text()!r} is {float(text.get_fontsize()):g} pt, at least {style.SMALLEST_TEXT_PT}"
         if (extent := _seen_extent(text)) is not None:
             seen.append((text, extent))
+            if extent.width < Text.get_window_extent(text).width - 4 * _TOUCHING_PT:
+                yield f"{text.get_text()!r} is cut off"
     page = Bbox.from_bounds(0, 0, *(figure.get_size_inches() * 72))
     for text, extent in seen:
         if not (page.x0 <= extent.x0 and extent.x1 <= page.x1 and page.y0 <= extent.y0 and extent.y1 <= page.y1):

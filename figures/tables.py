@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from lib.checks import InputError
+
 
 @dataclass(frozen=True)
 class Table:
@@ -15,14 +17,22 @@ class Table:
     left: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, records: Sequence[Any], columns: Mapping[str, str] | None = None) -> "Table":
+    def of(
+        cls, records: Sequence[Any], columns: Mapping[str, str] | None = None, digits: Mapping[str, int] | None = None
+    ) -> "Table":
         """A table of a record's rows or of dataclasses: what is written above each column, and its name there.
 
-        Without `columns` all of them are shown under their own names.
+        Without `columns` all of them are shown under their own names. `digits` says how many decimals the numbers below
+        a head have. Raises InputError for no records.
         """
+        if not records:
+            raise InputError("records", records, "at least one")
         rows = [record if isinstance(record, Mapping) else asdict(record) for record in records]
-        columns = columns or {name.replace("_", " "): name for name in rows[0]}
-        return cls(tuple(columns), [[row[name] for name in columns.values()] for row in rows])
+        columns = columns or {_spoken(name): name for name in rows[0]}
+        places = {head: f",.{(digits or {})[head]}f" if head in (digits or {}) else "" for head in columns}
+        return cls(
+            tuple(columns), [[format(row[name], places[head]) for head, name in columns.items()] for row in rows]
+        )
 
     def __repr__(self) -> str:
         cells = [[str(cell) for cell in row] for row in (self.head, *self.rows)]
@@ -35,7 +45,7 @@ class Table:
         )
 
     def _leans_left(self, column: str) -> bool:
-        names_first = column == self.head[0] and any(isinstance(row[0], str) for row in self.rows)
+        names_first = column == self.head[0] and not all(str(row[0])[:1].isdigit() for row in self.rows)
         return names_first or column in self.left
 
     def _aligned(self, column: str, cell: str, width: int) -> str:
@@ -48,3 +58,9 @@ class Table:
 
 def _html_cell(tag: str, side: str, cell: object) -> str:
     return f'<{tag} style="text-align: {side}; padding: 2px 8px; min-width: 56px">{escape(str(cell))}</{tag}>'
+
+
+def _spoken(name: str) -> str:
+    """A field's name as it is said: `deadline_s` is "deadline, s"."""
+    words = name.removesuffix("_s").replace("_", " ")
+    return f"{words}, s" if name.endswith("_s") else words

@@ -19,6 +19,7 @@ from lib.design_problem import SHORT_CHAT, Prompt
 from lib.latency import InsertedAs, TimedRequest
 
 Span = tuple[float, float]
+Parts = dict[str, list[Span]]
 PAGE_PT = 200
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1}
 
@@ -41,19 +42,22 @@ def request_timeline(
     """
     request = design_problem.timed_request(queue, interval, outputs, inserted, inserted_as, prompt, deadline)
     text = words(language, "request-timeline")
+    inside = InsertedAs(inserted_as) is InsertedAs.INSIDE_STEP
+    parts = _parts(request, interval, inside)
     with style.in_book_style():
         page = new_page(PAGE_PT)
         whole, first, last = box(page, 14, 134, 392, 32), box(page, 14, 66, 180, 24), box(page, 226, 66, 180, 24)
         spans = {whole: _whole_span(request), first: _first_span(request), last: _last_span(request)}
         for axes, span in spans.items():
-            _draw_request(axes, span, request, interval, each_output=axes is not whole)
+            _draw_request(axes, span, request, parts, each_output=axes is not whole)
         _mark_end(page, spans[whole][1], request, text)
         for axes, key in ((first, "first"), (last, "late" if request.slack_s < 0 else "left")):
-            title = text[key].format(ttft=_s(request.ttft_s), apart=f"{abs(request.slack_s):.2f} s")
+            apart, due = f"{abs(request.slack_s):.2f} s", f"{request.deadline_s:g} s"
+            title = text[key].format(ttft=f"{request.ttft_s:.3f} s", apart=apart, due=due)
             _join(page, whole, axes, spans[axes])
             write(page, axes.get_position().x0 * style.WIDTH_PT, 94, title, bbox=_OVER_LINES)
         _mark_slack(last, spans[last], request)
-        _draw_key(page, request, interval, text)
+        _draw_key(page, request, interval, text, inside)
     return page
 
 
@@ -66,7 +70,7 @@ def timeline_readouts(**settings: Any) -> tuple[Readout, ...]:
     first, later = _once(*queue, to_first), _once(Clock.CLIENT, inside)
     return (
         Readout("total", request.total_s, "s", 2, _once(*first, *later)),
-        Readout("slack", request.slack_s, "s", 2, _once(*first, *later), signed=True),
+        Readout("left before the deadline", request.slack_s, "s", 2, _once(*first, *later), signed=True),
         Readout("time to first token", request.ttft_s, "s", 3, first),
         Readout("longest interval", request.longest_interval_s, "ms", 1, later),
         Readout(
@@ -94,14 +98,14 @@ def _ask_for_room() -> Question:
         reveals={"inserted": 1},
         because=f"One prefill takes the card for {_ms(design_problem.prefill_alone(Prompt.SHORT).seconds)}: "
         f"the request would end at {one_more.total_s:.2f} s, {-one_more.slack_s:.2f} s late. Its own work is the same "
-        "as before; only the order of work on the card changed.",
+        "as before; it waits while the card works for somebody else.",
     )
 
 
 def _why_timeline_still(moved: str, settings: Mapping[str, Any]) -> str:
     if moved == "inserted_as" and not settings["inserted"]:
         return "No foreign prefill is inserted, so it makes no difference how one would be."
-    return f"At these settings the change of {moved} is too small to be seen."
+    return ""
 
 
 TIMELINE_EXPLORATION = Exploration(
@@ -117,15 +121,15 @@ TIMELINE_EXPLORATION = Exploration(
 )
 
 
-def _draw_request(axes: Axes, span: Span, request: TimedRequest, interval: float, each_output: bool) -> None:
+def _draw_request(axes: Axes, span: Span, request: TimedRequest, parts: Parts, each_output: bool) -> None:
     """The request's parts as one bar on this stretch of time, with the first and the last output and the deadline."""
     axes.set(xlim=span, ylim=(0, 1), yticks=[], xticks=_ticks(span))
     axes.xaxis.set_major_formatter("{x:g} s")
     for label in axes.get_xticklabels():
         label.set_bbox(_OVER_LINES)
     axes.spines["left"].set_visible(False)
-    for role, parts in _parts(request, interval).items():
-        seen = [(start, stop - start) for start, stop in parts if stop > span[0] and start < span[1]]
+    for role, stretches in parts.items():
+        seen = [(start, stop - start) for start, stop in stretches if stop > span[0] and start < span[1]]
         if seen:
             axes.broken_barh(seen, (0.08, 0.84), **style.look(role))
     outputs = request.output_times_s
@@ -137,14 +141,17 @@ def _draw_request(axes: Axes, span: Span, request: TimedRequest, interval: float
         axes.plot([time], [0.5], marker, markersize=6, markerfacecolor=style.PAPER, markeredgecolor=style.INK)
 
 
-def _parts(request: TimedRequest, interval: float) -> dict[str, list[Span]]:
-    """Start and stop of each stretch of time, by what the request does or waits for in it."""
-    parts: dict[str, list[Span]] = {"queue": [(0, request.queue_s)], "prefill": [(request.queue_s, request.ttft_s)]}
+def _parts(request: TimedRequest, interval: float, inside: bool) -> Parts:
+    """Start and stop of each stretch of time, by what the request does or waits for in it.
+
+    A foreign prefill inside a step shares the whole step with the decode; one in a pass of its own follows it.
+    """
+    parts: Parts = {"queue": [(0, request.queue_s)], "prefill": [(request.queue_s, request.ttft_s)]}
     parts |= {"decode": [], "foreign": []}
     outputs = request.output_times_s
     begin = outputs[0]
     for place in request.delayed:
-        foreign = outputs[place] + interval
+        foreign = outputs[place] + (0 if inside else interval)
         parts["decode"].append((begin, foreign))
         parts["foreign"].append((foreign, begin := outputs[place + 1]))
     parts["decode"].append((begin, outputs[-1]))
@@ -156,7 +163,7 @@ def _mark_end(page: Figure, right_end: float, request: TimedRequest, text: Mappi
     for time, bottom, key in ((request.total_s, 170, "last_output"), (request.deadline_s, 186, "deadline")):
         side = "right" if time > right_end / 2 else "left"
         colour = style.LIMIT if key == "deadline" else style.INK
-        write(page, 14 + 392 * time / right_end, bottom, text[key].format(time=_s(time)), ha=side, color=colour)
+        write(page, 14 + 392 * time / right_end, bottom, text[key].format(time=f"{time:.2f} s"), ha=side, color=colour)
 
 
 def _mark_slack(axes: Axes, span: Span, request: TimedRequest) -> None:
@@ -176,7 +183,7 @@ def _join(page: Figure, whole: Axes, part: Axes, span: Span) -> None:
         page.add_artist(Line2D(*zip(upper, lower, strict=True), color=style.FAINT, linewidth=style.THIN_PT, zorder=-1))
 
 
-def _draw_key(page: Figure, request: TimedRequest, interval: float, text: Mapping[str, str]) -> None:
+def _draw_key(page: Figure, request: TimedRequest, interval: float, text: Mapping[str, str], inside: bool) -> None:
     values: dict[str, dict[str, Any]] = {
         "queue": {"time": _s(request.queue_s)},
         "prefill": {"time": _s(request.prefill_s)},
@@ -185,8 +192,9 @@ def _draw_key(page: Figure, request: TimedRequest, interval: float, text: Mappin
     }
     for place, (role, value) in enumerate(values.items()):
         left, bottom = 14 + 212 * (place % 2), 26 - 18 * (place // 2)
+        key = "foreign_inside" if role == "foreign" and inside else role
         if role != "foreign" or request.delayed:
-            swatch(page, left, bottom, text[role].format(**value), role)
+            swatch(page, left, bottom, text[key].format(**value), role)
 
 
 def _whole_span(request: TimedRequest) -> Span:
@@ -195,15 +203,15 @@ def _whole_span(request: TimedRequest) -> Span:
 
 
 def _first_span(request: TimedRequest) -> Span:
-    return 0, _round_up(1.5 * request.ttft_s, (0.4, 0.8, 1.6))
+    return 0, min(_round_up(1.3 * request.ttft_s, (0.4, 0.8, 1.2)), _whole_span(request)[1])
 
 
 def _last_span(request: TimedRequest) -> Span:
     """0.4 s around the last output, and around the deadline too where both fit."""
     near = abs(request.slack_s) < 0.3
     middle = (request.total_s + request.deadline_s) / 2 if near else request.total_s
-    start = max(0, middle - 0.2)
-    return start, start + 0.4
+    end = min(max(middle + 0.2, 0.4), _whole_span(request)[1])
+    return end - 0.4, end
 
 
 def _round_up(length: float, steps: tuple[float, ...]) -> float:

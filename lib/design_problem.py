@@ -1,7 +1,9 @@
 """The problem of the whole chapter: one card, one model, two kinds of request, a deadline. Source: section 8.0."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from lib import hardware, latency, model, records, step_time
 from lib.checks import one_of
@@ -96,7 +98,7 @@ def interval_alone() -> Reading:
     return Reading(round(row["mean_output_interval_median_ms"], 1) / 1e3, Clock.CLIENT, "between two outputs")
 
 
-def _alone(input_kind: str) -> dict[str, float]:
+def _alone(input_kind: str) -> Mapping[str, Any]:
     return records.record("batch_sweep").one(input_kind=input_kind, batch_requests=1)
 
 
@@ -118,7 +120,7 @@ def timed_request(
 
     Raises InputError for values that make no sense. Source: section 8.1.1, figure 8-2.
     """
-    return latency.timed_request(
+    return latency.evenly_timed_request(
         queue=queue,
         prefill=prefill_alone(prompt).seconds,
         interval=interval,

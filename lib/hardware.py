@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from lib import records
-from lib.units import GB
+from lib.units import GB, shown
 
 
 @dataclass(frozen=True)
@@ -50,3 +50,16 @@ LINKS = {
     if row["kind"] == "link"
 }
 RTX_PRO_6000 = CARDS["RTX PRO 6000 Blackwell Workstation"]
+
+
+def published(card: Card) -> list[tuple[str, str]]:
+    """What is published of a card, as names and amounts to be shown; what is not published is left out."""
+    amounts = {
+        "memory": (card.memory_bytes, "GB", 0),
+        "bandwidth": (card.bandwidth_bytes_s, "GB/s", 0),
+        "peak compute": (card.bf16_dense_flop_s, "TFLOP/s", 1),
+        "power limit": (card.power_limit_w, "W", 0),
+    }
+    return [
+        (name, shown(amount, unit, digits)) for name, (amount, unit, digits) in amounts.items() if amount is not None
+    ]

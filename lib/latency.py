@@ -12,7 +12,7 @@ from lib import step_time
 from lib.checks import InputError, finite, one_of, seconds, whole
 
 # Every interval of a request is kept, so that each can differ; this bounds the memory that takes.
-MOST_TOKENS = 1_000_000
+MOST_TOKENS = 100_000
 
 
 def time_to_first_token(queue_s: float, prefill_s: float) -> float:
@@ -22,7 +22,11 @@ def time_to_first_token(queue_s: float, prefill_s: float) -> float:
 
 def request_time(ttft_s: float, intervals_s: Sequence[float]) -> float:
     """Time in seconds from arrival to the last output; G outputs have G - 1 intervals. Source: section 8.1.3."""
-    return math.fsum([seconds("ttft_s", ttft_s), *(seconds("interval", interval) for interval in intervals_s)])
+    try:
+        lengths = [seconds("interval", interval) for interval in intervals_s]
+    except TypeError:
+        raise InputError("intervals_s", intervals_s, "a sequence of times in seconds") from None
+    return math.fsum([seconds("ttft_s", ttft_s), *lengths])
 
 
 def intervals(output_times_s: Sequence[float]) -> tuple[float, ...]:
@@ -111,7 +115,7 @@ class TimedRequest:
         return max(self.intervals_s, default=0.0)
 
 
-def timed_request(
+def evenly_timed_request(
     queue: float, prefill: float, interval: float, outputs: int, deadline: float, inserted: int = 0, delay: float = 0.0
 ) -> TimedRequest:
     """A request of `outputs` tokens with equal intervals, but for those that a foreign prefill lengthens by `delay`.
@@ -121,18 +125,15 @@ def timed_request(
     """
     intervals = whole("outputs", outputs, at_least=1, at_most=MOST_TOKENS) - 1
     if whole("inserted", inserted) > intervals:
-        raise InputError("inserted", inserted, f"at most one in each interval, and {outputs} outputs have {intervals}")
+        raise InputError("inserted", inserted, f"at most {intervals}, one in each interval between {outputs} outputs")
+    queue, prefill = seconds("queue", queue), seconds("prefill", prefill)
     interval, delay = seconds("interval", interval), seconds("delay", delay)
+    seconds("the whole request", queue + prefill + intervals * interval + inserted * delay)
     delayed = tuple((turn + 1) * intervals // (inserted + 1) for turn in range(inserted))
-    request = TimedRequest(
-        queue_s=seconds("queue", queue),
-        prefill_s=seconds("prefill", prefill),
-        intervals_s=tuple(interval + delay if place in delayed else interval for place in range(intervals)),
-        delayed=delayed,
-        deadline_s=seconds("deadline", deadline, above_zero=True),
-    )
-    seconds("the whole request", request.total_s)
-    return request
+    lengths = [interval] * intervals
+    for place in delayed:
+        lengths[place] += delay
+    return TimedRequest(queue, prefill, tuple(lengths), delayed, seconds("deadline", deadline, above_zero=True))
 
 
 def prefills_that_fit(request: TimedRequest, delay_s: float) -> int:

@@ -6,10 +6,14 @@ comes from, under which conditions it was taken, and its source. An empty cell i
 
 import csv
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+from lib.checks import InputError, one_of
 
 FOLDER = Path(__file__).parent / "records"
 
@@ -24,29 +28,38 @@ class Record:
     clock: str
     conditions: str
     source: str
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...]
 
-    def where(self, **values: object) -> list[dict[str, Any]]:
-        """The rows whose columns have these values; raises KeyError for an unknown column."""
+    def where(self, **values: object) -> list[Mapping[str, Any]]:
+        """The rows whose columns have these values; raises InputError for an unknown column."""
+        for column in values:
+            one_of("column", column, self.rows[0])
         return [row for row in self.rows if all(row[column] == value for column, value in values.items())]
 
-    def one(self, **values: object) -> dict[str, Any]:
-        """The only row with these values; raises LookupError if there is none or more than one."""
+    def one(self, **values: object) -> Mapping[str, Any]:
+        """The only row with these values; raises InputError if there is none or more than one."""
         found = self.where(**values)
         if len(found) != 1:
-            raise LookupError(f"{len(found)} rows of record {self.name} have {values}")
+            raise InputError("values", values, f"values of exactly one row of {self.name}; {len(found)} have these")
         return found[0]
 
 
 @cache
 def record(name: str) -> Record:
-    """The record of this name; raises LookupError, which lists the names, for an unknown one."""
-    about = _about()
-    if name not in about:
-        raise LookupError(f"no record {name!r}; there are {', '.join(sorted(about))}")
-    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = tuple({column: _cell(text) for column, text in row.items()} for row in csv.DictReader(file))
-    return Record(name=name, rows=rows, **about[name])
+    """The record of this name; raises InputError, which lists the names, for an unknown one."""
+    about = _about()[one_of("record", name, _about())]
+    return Record(name=name, rows=tuple(_rows(FOLDER / f"{name}.csv")), **about)
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file)
+        header = next(lines)
+        for cells in lines:
+            if len(cells) != len(header):
+                where = f"{path.name}, line {lines.line_num}, column {min(len(cells), len(header)) + 1}"
+                raise InputError(where, f"{len(cells)} cells", f"{len(header)} cells, as in the first line")
+            yield MappingProxyType(dict(zip(header, map(_cell, cells), strict=True)))
 
 
 def names() -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def shown(amount: float, unit: str, digits: int = 0, signed: bool = False) -> st
     sign is the true one; a value that rounds to zero has none.
     """
     amount = finite("amount", amount)
-    known, digits = UNITS[one_of("unit", unit, UNITS)], whole("digits", digits)
+    known, digits = UNITS[one_of("unit", unit, UNITS)], whole("digits", digits, at_most=12)
     number = f"{known.of(amount):{'+' if signed else ''},.{digits}f}"
     if not any(digit in number for digit in "123456789"):
         number = number.replace("-", "+" if signed else "")

@@ -23,6 +23,7 @@ from figures.page import FORMATS, new_page, screen_png, write
 from figures.registry import FIGURES, Entry, entry
 from figures.words import LANGUAGES, words
 from lib.checks import InputError
+from lib.design_problem import Prompt
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [f"{language}/{known.slug}.{kind}" for language in LANGUAGES for known in FIGURES for kind in FORMATS]
@@ -242,7 +243,8 @@ def test_the_command_lists_the_figures(arguments: tuple[str, ...], capsys: pytes
     for known, line in zip(FIGURES, lines, strict=True):
         number, slug, section, caption = line.split(maxsplit=3)
         assert (number, slug, section) == (known.number or "–", known.slug, known.section)
-        assert caption == words("en", known.slug)["caption"]
+        assert words("en", known.slug)["caption"].startswith(caption.removesuffix(" [...]"))
+        assert len(line) < 120
 
 
 @pytest.mark.parametrize("name", [FIGURES[0].slug, FIGURES[0].number], ids=["by its slug", "by its number"])
@@ -296,3 +298,20 @@ def test_a_figure_that_must_not_be_drawn_writes_nothing(
     with pytest.raises(error):
         command_line.draw(FIGURES[0].slug, "en", FORMATS, tmp_path)
     assert written(tmp_path) == []
+
+
+@pytest.mark.parametrize("queue", [0.0, 0.5])
+@pytest.mark.parametrize("interval", [0.01, 0.06])
+@pytest.mark.parametrize("outputs", [1, 2, 16, 512])
+@pytest.mark.parametrize("deadline", [1.0, 20.0])
+@pytest.mark.parametrize("prompt", Prompt)
+def test_what_is_magnified_lies_inside_the_whole(
+    queue: float, interval: float, outputs: int, deadline: float, prompt: Prompt
+) -> None:
+    page = entry("request-timeline").figure(
+        queue=queue, interval=interval, outputs=outputs, deadline=deadline, prompt=prompt
+    )
+    whole, first, last = (axes.get_xlim() for axes in page.axes)
+    for part in (first, last):
+        assert whole[0] <= part[0] < part[1] <= whole[1]
+        assert part[1] - part[0] < whole[1] - whole[0]

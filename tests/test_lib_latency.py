@@ -12,11 +12,11 @@ from lib.latency import (
     InsertedAs,
     TimedRequest,
     delay_of_inserted_prefill,
+    evenly_timed_request,
     prefills_that_fit,
     request_time,
     slack,
     time_to_first_token,
-    timed_request,
 )
 
 TIMES = st.floats(0, 1000)
@@ -27,7 +27,7 @@ OUTPUTS = st.integers(1, 200)
 @st.composite
 def requests(draw: st.DrawFn) -> TimedRequest:
     outputs = draw(OUTPUTS)
-    return timed_request(
+    return evenly_timed_request(
         queue=draw(TIMES),
         prefill=draw(TIMES),
         interval=draw(TIMES),
@@ -62,7 +62,7 @@ def test_g_outputs_have_g_minus_1_intervals_and_one_time_each(request: TimedRequ
 
 @given(OUTPUTS)
 def test_as_many_outputs_as_were_asked_for(outputs: int) -> None:
-    request = timed_request(queue=0, prefill=1, interval=1, outputs=outputs, deadline=1)
+    request = evenly_timed_request(queue=0, prefill=1, interval=1, outputs=outputs, deadline=1)
     assert len(request.output_times_s) == outputs
 
 
@@ -94,7 +94,7 @@ def test_each_inserted_prefill_lengthens_one_interval_by_its_delay(
     outputs: int, interval: float, delay: float, data: st.DataObject
 ) -> None:
     inserted = data.draw(st.integers(0, outputs - 1))
-    request = timed_request(
+    request = evenly_timed_request(
         queue=0, prefill=0.1, interval=interval, outputs=outputs, deadline=7, inserted=inserted, delay=delay
     )
     assert len(set(request.delayed)) == len(request.delayed) == inserted
@@ -106,7 +106,9 @@ def test_each_inserted_prefill_lengthens_one_interval_by_its_delay(
 def test_inserted_prefills_lie_evenly_apart(outputs: int, data: st.DataObject) -> None:
     intervals = outputs - 1
     inserted = data.draw(st.integers(1, intervals))
-    request = timed_request(queue=0, prefill=0, interval=1, outputs=outputs, deadline=7, inserted=inserted, delay=1)
+    request = evenly_timed_request(
+        queue=0, prefill=0, interval=1, outputs=outputs, deadline=7, inserted=inserted, delay=1
+    )
     assert request.delayed[-1] < intervals
     gaps = [later - earlier for earlier, later in pairwise((0, *request.delayed, intervals))]
     assert min(gaps) >= 0
@@ -129,8 +131,8 @@ def test_a_prefill_inside_a_step_adds_its_tokens_and_pairs_and_no_fixed_part(tok
 def test_own_passes_delay_the_whole_request_by_the_sum_of_their_times(inserted: int, alone: float) -> None:
     common = {"queue": 0.1, "prefill": 0.1, "interval": 0.02, "outputs": 128, "deadline": 7.0}
     delay = delay_of_inserted_prefill(2048, alone, InsertedAs.OWN_PASS)
-    with_them = timed_request(**common, inserted=inserted, delay=delay)  # type: ignore[arg-type]
-    without = timed_request(**common)  # type: ignore[arg-type]
+    with_them = evenly_timed_request(**common, inserted=inserted, delay=delay)  # type: ignore[arg-type]
+    without = evenly_timed_request(**common)  # type: ignore[arg-type]
     assert math.isclose(with_them.total_s - without.total_s, inserted * alone, rel_tol=1e-9, abs_tol=1e-9)
 
 
@@ -145,5 +147,5 @@ def test_so_many_prefills_fit_and_not_one_more(request: TimedRequest, delay: flo
 
 @pytest.mark.parametrize(("left", "fit"), [(-0.5, 0), (0.0, 0), (0.5, 0), (1.0, 1), (2.75, 2)])
 def test_a_late_request_bears_no_prefill(left: float, fit: int) -> None:
-    request = timed_request(queue=0, prefill=1, interval=1, outputs=2, deadline=2 + left)
+    request = evenly_timed_request(queue=0, prefill=1, interval=1, outputs=2, deadline=2 + left)
     assert prefills_that_fit(request, delay_s=1) == fit

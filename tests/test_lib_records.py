@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lib import records
+from lib.checks import InputError
 from lib.clocks import Clock
 
 KINDS = {"measured", "fitted", "counted", "published"}
@@ -77,19 +78,19 @@ def test_all_rows_with_a_value_are_found_in_their_order() -> None:
 
 @pytest.mark.parametrize(("batch", "found"), [(3, 0), (1, 2)])
 def test_none_or_several_rows_are_not_one(batch: int, found: int) -> None:
-    with pytest.raises(LookupError, match=rf"^{found} rows of record batch_sweep have .*{batch}"):
+    with pytest.raises(InputError, match=rf"^values is .*{batch}.*; {found} have these$"):
         records.record("batch_sweep").one(batch_requests=batch)
 
 
 def test_an_unknown_column_is_named() -> None:
-    with pytest.raises(LookupError, match="colour"):
+    with pytest.raises(InputError, match=r"^column is 'colour'; allowed: one of 'input_kind'"):
         records.record("batch_sweep").where(colour="red")
-    with pytest.raises(LookupError, match="colour"):
+    with pytest.raises(InputError, match=r"^column is 'colour'; allowed: one of 'input_kind'"):
         records.record("batch_sweep").one(colour="red")
 
 
 def test_an_unknown_record_is_named_and_the_records_are_listed() -> None:
-    with pytest.raises(LookupError, match=r"no record 'nope'; there are batch_sweep, .*step_time_fit"):
+    with pytest.raises(InputError, match=r"^record is 'nope'; allowed: one of .*'batch_sweep', .*'step_time_fit'"):
         records.record("nope")
 
 
@@ -110,3 +111,15 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this test read its own folder and leave nothing of it behind."""
     for cached in ("record", "_about"):
         monkeypatch.setattr(records, cached, getattr(records, cached).__wrapped__)
+
+
+def test_a_row_of_another_length_is_refused_by_line_and_column(tmp_path: Path) -> None:
+    file = tmp_path / "short.csv"
+    file.write_text("a,b\n1,2\n3\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"^short.csv, line 3, column 2 is '1 cells'; allowed: 2 cells"):
+        list(records._rows(file))
+
+
+def test_a_record_cannot_be_changed_by_a_reader() -> None:
+    with pytest.raises(TypeError):
+        records.record("hardware").rows[0]["name"] = "changed"  # type: ignore[index]

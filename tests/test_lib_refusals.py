@@ -16,7 +16,7 @@ from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
 
-REQUEST = latency.timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
+REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
 RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
@@ -24,7 +24,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     latency.request_time: {"ttft_s": 0.2, "intervals_s": (0.02, 0.03)},
     latency.slack: {"deadline_s": 7, "request_s": 6.5},
     latency.delay_of_inserted_prefill: {"tokens": 2048, "alone_s": 0.1, "inserted_as": InsertedAs.INSIDE_STEP},
-    latency.timed_request: {
+    latency.evenly_timed_request: {
         "queue": 0.1, "prefill": 0.1, "interval": 0.02, "outputs": 10, "deadline": 7, "inserted": 2, "delay": 0.1,
     },
     latency.prefills_that_fit: {"request": REQUEST, "delay_s": 0.1},
@@ -64,8 +64,8 @@ NO_CHOICES = ("no such choice", math.nan, 0, None)
 ZERO_MAKES_NO_SENSE = (
     (latency.slack, "deadline_s"),
     (latency.delay_of_inserted_prefill, "tokens"),
-    (latency.timed_request, "outputs"),
-    (latency.timed_request, "deadline"),
+    (latency.evenly_timed_request, "outputs"),
+    (latency.evenly_timed_request, "deadline"),
     (latency.prefills_that_fit, "delay_s"),
     (memory.left_for_activations, "capacity_bytes"),
     (memory.left_for_activations, "weight_bytes"),
@@ -147,21 +147,21 @@ def test_one_wrong_interval_refuses_the_request(intervals: Any) -> None:
 
 def test_more_than_one_prefill_an_interval_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"^inserted is 10; allowed: at most one in each interval, and 10 outputs have 9$"
+        InputError, match=r"^inserted is 10; allowed: at most 9, one in each interval between 10 outputs$"
     ):
-        latency.timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10, deadline=7, inserted=10)
+        latency.evenly_timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10, deadline=7, inserted=10)
 
 
 def test_too_many_outputs_are_refused_before_any_is_made() -> None:
-    with pytest.raises(InputError, match=r"^outputs is 1000000000000; allowed: a whole number from 1 to 1,000,000$"):
-        latency.timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10**12, deadline=7)
+    with pytest.raises(InputError, match=r"^outputs is 1000000000000; allowed: a whole number from 1 to 100,000$"):
+        latency.evenly_timed_request(queue=0, prefill=0.1, interval=0.02, outputs=10**12, deadline=7)
 
 
 @pytest.mark.parametrize("long", [{"queue": 6e8, "prefill": 6e8}, {"interval": 2e8}, {"delay": 6e8}], ids=repr)
 def test_a_request_longer_than_any_time_is_refused_when_it_is_made(long: dict[str, float]) -> None:
-    right = RIGHT[latency.timed_request] | long
+    right = RIGHT[latency.evenly_timed_request] | long
     with pytest.raises(InputError, match=r"allowed: a time from 0 s to 1e9 s$"):
-        latency.timed_request(**right)
+        latency.evenly_timed_request(**right)
 
 
 def test_a_delay_of_next_to_nothing_fits_often_and_breaks_nothing() -> None:

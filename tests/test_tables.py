@@ -1,6 +1,9 @@
 """Numbers in columns."""
 
+import pytest
+
 from figures.tables import Table
+from lib.checks import InputError
 from lib.design_problem import SHORT_CHAT
 
 
@@ -19,13 +22,23 @@ def test_a_first_column_of_numbers_leans_right() -> None:
 
 def test_columns_of_a_record() -> None:
     table = Table.of([{"a": 1, "b": 2.5, "c": 3}], {"second": "b", "first": "a"})
-    assert (table.head, table.rows) == (("second", "first"), [[2.5, 1]])
+    assert (table.head, table.rows) == (("second", "first"), [["2.5", "1"]])
 
 
 def test_dataclasses_show_their_fields() -> None:
     table = Table.of([SHORT_CHAT])
-    assert table.head == ("name", "input tokens", "output tokens", "shared prefix tokens", "deadline s")
-    assert table.rows == [["short chat", 2048, 256, 0, 7]]
+    assert table.head == ("name", "input tokens", "output tokens", "shared prefix tokens", "deadline, s")
+    assert table.rows == [["short chat", "2048", "256", "0", "7"]]
+
+
+def test_decimals_by_column() -> None:
+    table = Table.of([{"a": 1164.94}, {"a": 29.3}], digits={"a": 1})
+    assert table.rows == [["1,164.9"], ["29.3"]]
+
+
+def test_a_table_of_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^records is .*; allowed: at least one$"):
+        Table.of([])
 
 
 def test_html_is_escaped() -> None:
