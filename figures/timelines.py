@@ -160,10 +160,11 @@ def _parts(request: TimedRequest, interval: float, inside: bool) -> Parts:
 
 def _mark_end(page: Figure, right_end: float, request: TimedRequest, text: Mapping[str, str]) -> None:
     """Names of the last output and of the deadline, above their places on the whole bar."""
-    for time, bottom, key in ((request.total_s, 170, "last_output"), (request.deadline_s, 186, "deadline")):
+    last, due = request.total_s, request.deadline_s
+    names = text["last_output"].format(time=f"{last:.2f} s"), text["deadline"].format(time=f"{due:g} s")
+    for time, bottom, name, colour in zip((last, due), (170, 186), names, (style.INK, style.LIMIT), strict=True):
         side = "right" if time > right_end / 2 else "left"
-        colour = style.LIMIT if key == "deadline" else style.INK
-        write(page, 14 + 392 * time / right_end, bottom, text[key].format(time=f"{time:.2f} s"), ha=side, color=colour)
+        write(page, 14 + 392 * time / right_end, bottom, name, ha=side, color=colour)
 
 
 def _mark_slack(axes: Axes, span: Span, request: TimedRequest) -> None:

@@ -111,6 +111,14 @@ def test_the_printed_figure_has_no_fault_at_the_book_values_nor_at_any_end(figur
 
 @each_language
 @each_figure
+def test_the_named_settings_have_no_fault_either(figure: Entry, language: str) -> None:
+    for name, settings in figure.exploration.settings.items():
+        drawn = figure.figure(language=language, **settings)
+        guard(drawn, f"{figure.slug} ({language}), {name}", figure.may_overlap)
+
+
+@each_language
+@each_figure
 def test_texts_that_may_overlap_exist_and_have_a_reason(figure: Entry, language: str) -> None:
     known = {text.get_gid() for text in visible_texts(figure.figure(language=language))}
     for pair, reason in figure.may_overlap.items():
