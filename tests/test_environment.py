@@ -110,9 +110,10 @@ def test_a_missing_kernel_is_named() -> None:
 
 
 def test_a_foreign_kernel_is_named() -> None:
-    told = said(environment.kernel_problems(["/elsewhere/bin/python3", "-m", "ipykernel_launcher"], sys.executable))
+    command = ["/elsewhere/bin/python3", "-m", "ipykernel_launcher"]
+    told = said(environment.kernel_problems(command, sys.executable, file="/user/kernel.json"))
     assert "belongs to another Python: /elsewhere/bin/python3" in told
-    assert "kernelspec remove python3" in told
+    assert "mend: delete the file /user/kernel.json" in told
 
 
 def test_a_missing_font_is_named(tmp_path: Path) -> None:
@@ -169,14 +170,28 @@ def test_check_passes_here() -> None:
     assert (run.returncode, run.stdout, run.stderr) == (0, "the environment is ready\n", "")
 
 
-def test_check_names_a_foreign_kernel(tmp_path: Path) -> None:
-    folder = tmp_path / "kernels" / "python3"
-    folder.mkdir(parents=True)
-    spec = {"argv": ["/elsewhere/python", "-m", "ipykernel_launcher"], "display_name": "x", "language": "python"}
-    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+FOREIGN = {"argv": ["/elsewhere/python", "-m", "ipykernel_launcher"], "display_name": "x", "language": "python"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (json.dumps(FOREIGN), "belongs to another Python: /elsewhere/python"),
+        ("{", "cannot be read: "),
+        ("[]", "cannot be read: "),
+        ("{}", "cannot be read: it names no program"),
+    ],
+)
+def test_check_names_a_wrong_kernel_and_its_mend_mends(tmp_path: Path, text: str, what: str) -> None:
+    file = tmp_path / "kernels" / "python3" / "kernel.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
     run = checked(ROOT, JUPYTER_PATH=str(tmp_path))
     assert run.returncode == 1
-    assert "belongs to another Python: /elsewhere/python" in run.stderr
+    assert f"The notebook kernel python3 {what}" in run.stderr
+    assert f"mend: delete the file {file};" in run.stderr
+    file.unlink()
+    assert checked(ROOT, JUPYTER_PATH=str(tmp_path)).returncode == 0
 
 
 @pytest.fixture

@@ -1,10 +1,14 @@
 """Script and notebook of each pair tell the same story, in the form in which JupyterLab would save them."""
 
+import subprocess
+from pathlib import Path
+
 import nbformat
 import pytest
 
 from tools.notebooks import (
     VIEW,
+    Pair,
     clean,
     clean_before_save,
     notebook_text,
@@ -12,14 +16,38 @@ from tools.notebooks import (
     read_notebook,
     read_script,
     script_text,
+    tracked,
 )
 from tools.sync import disagreements
 
-PAIRS = pairs()
+
+def of_the_project(found: list[Pair], files: list[Path]) -> list[Pair]:
+    """The pairs with a side that git tracks; a reader's own notebook need have no script."""
+    return [pair for pair in found if {pair.script, pair.notebook} & set(files)]
+
+
+PAIRS = of_the_project(pairs(), tracked())
 
 
 def test_there_are_pairs() -> None:
     assert "chapters/8_0_design_problem" in [pair.name for pair in PAIRS]
+
+
+def test_a_readers_own_notebook_needs_no_script(tmp_path: Path) -> None:
+    (tmp_path / "chapters").mkdir()
+    for name in ("8_0_a.ipynb", "8_1_b.py", "mine.ipynb"):
+        (tmp_path / "chapters" / name).touch()
+    assert [pair.name for pair in of_the_project(pairs(tmp_path), tracked(tmp_path))] == [
+        "chapters/8_0_a",
+        "chapters/8_1_b",
+        "chapters/mine",
+    ]
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "chapters/8_0_a.ipynb", "chapters/8_1_b.py"], cwd=tmp_path, check=True)
+    assert [pair.name for pair in of_the_project(pairs(tmp_path), tracked(tmp_path))] == [
+        "chapters/8_0_a",
+        "chapters/8_1_b",
+    ]
 
 
 def test_sides_agree() -> None:

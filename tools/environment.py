@@ -1,6 +1,6 @@
 """Builds and checks the environment: `python3 tools/environment.py`, with `--check` to check alone.
 
-Needs nothing but a Python. Written so that an old one can still read it and be told that it is too old.
+Needs nothing but a Python. Written so that an old one, from 3.6 on, can still read it and be told that it is too old.
 """
 
 import argparse
@@ -40,9 +40,13 @@ PROBLEMS: Dict[str, Tuple[str, str]] = {
     "out of step": ("The environment is out of step with requirements.lock: {why}", BUILD),
     "package": ("A package cannot be imported: {why}", BUILD),
     "no kernel": ("The notebook kernel python3 was not found: {why}", BUILD),
+    "bad kernel": (
+        "The notebook kernel python3 cannot be read: {why}",
+        "delete the file {file}; the environment brings its own kernel",
+    ),
     "foreign kernel": (
         "The notebook kernel python3 belongs to another Python: {found}",
-        "remove that kernel: .venv/bin/jupyter kernelspec remove python3, then " + BUILD,
+        "delete the file {file}; the environment brings its own kernel",
     ),
     "no font": (
         "The Chinese font is missing: {folder} holds none",
@@ -80,9 +84,10 @@ class Problem(Exception):
     """Something wrong with the environment that a reader can mend."""
 
     def __init__(self, key: str, **words: str) -> None:
-        what, self.mend = PROBLEMS[key]
+        what, mend = PROBLEMS[key]
         self.key = key
         self.what = what.format(**words)
+        self.mend = mend.format(**words)
         super().__init__(self.what)
 
     def __str__(self) -> str:
@@ -134,15 +139,17 @@ def step_problems(locked: Dict[str, Tuple[Set[str], bool]], installed: Dict[str,
     return []
 
 
-def kernel_problems(argv: List[str], executable: str, error: str = "") -> List[Problem]:
-    """Whether the kernel python3 is there and starts the environment's own Python."""
+def kernel_problems(argv: List[str], executable: str, error: str = "", file: str = "") -> List[Problem]:
+    """Whether the kernel python3 is there, can be read, and starts the environment's own Python."""
+    if not argv and file:
+        return [Problem("bad kernel", why=error or "it names no program", file=file)]
     if not argv:
         return [Problem("no kernel", why=error or "no such kernel")]
     # a bare name is replaced by the Python that starts the kernel, which is the environment's
     bare = re.match(r"python(3(\.\d+)?)?(\.exe)?$", argv[0])
     if bare or os.path.normcase(os.path.abspath(argv[0])) == os.path.normcase(os.path.abspath(executable)):
         return []
-    return [Problem("foreign kernel", found=argv[0])]
+    return [Problem("foreign kernel", found=argv[0], file=file)]
 
 
 def font_problems(fonts: Path, error: str = "") -> List[Problem]:
@@ -162,7 +169,7 @@ def facts_problems(facts: Dict[str, Any], lock_text: str) -> List[Problem]:
     """All that is wrong, from what the environment's own Python reports about itself."""
     found = step_problems(locked_versions(lock_text), facts["versions"])
     found += [Problem("package", why=why) for why in facts["failed imports"]]
-    found += kernel_problems(facts["kernel"], facts["executable"], facts["kernel error"])
+    found += kernel_problems(facts["kernel"], facts["executable"], facts["kernel error"], facts["kernel file"])
     found += font_problems(FONTS, facts["font error"])
     found += [Problem("own package", why=why) for why in facts["failed own imports"]]
     return found + own_package_problems(facts["origins"])
@@ -188,14 +195,18 @@ def installed_versions() -> Dict[str, str]:
     return {plain_name(found.metadata["Name"]): found.version for found in distributions()}
 
 
-def kernel_facts() -> Tuple[List[str], str]:
-    """The command of the kernel python3, or why there is none."""
+def kernel_facts() -> Tuple[List[str], str, str]:
+    """The command of the kernel python3, or why there is none, and the file that describes it."""
+    file = ""
     try:
         from jupyter_client.kernelspec import KernelSpecManager
 
-        return list(KernelSpecManager().get_kernel_spec("python3").argv), ""
+        manager = KernelSpecManager()
+        if "python3" in manager.find_kernel_specs():
+            file = str(Path(manager.find_kernel_specs()["python3"]) / "kernel.json")
+        return list(manager.get_kernel_spec("python3").argv), "", file
     except Exception as error:  # no such kernel, or a damaged file
-        return [], str(error)
+        return [], str(error), file
 
 
 def font_error() -> str:
@@ -214,7 +225,7 @@ def font_error() -> str:
 def own_facts() -> Dict[str, Any]:
     """What the Python that runs this says about itself."""
     failed, failed_own = failed_imports(IMPORTS), failed_imports(OWN_IMPORTS)
-    kernel, kernel_error = kernel_facts()
+    kernel, kernel_error, kernel_file = kernel_facts()
     return {
         "versions": installed_versions(),
         "failed imports": failed,
@@ -222,6 +233,7 @@ def own_facts() -> Dict[str, Any]:
         "origins": {name: sys.modules[name].__file__ or "" for name in OWN_IMPORTS if name in sys.modules},
         "kernel": kernel,
         "kernel error": kernel_error,
+        "kernel file": kernel_file,
         "executable": sys.executable,
         "font error": font_error(),
     }

@@ -5,6 +5,10 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from tools.notebooks import clean, code_cells, notebook_text, read_notebook
 
@@ -21,6 +25,34 @@ class Run:
     error: str = ""
 
 
+class ListeningClient(NotebookClient):
+    """Runs a notebook and keeps every complaint of its kernel.
+
+    What fails in a callback, an Output widget or a thread does not fail its cell, and may leave nothing in its outputs.
+    """
+
+    def __init__(self, notebook: Any, **settings: Any) -> None:
+        super().__init__(notebook, **settings)
+        self.complaints: list[str] = []
+
+    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
+        """Listen, then do with a message what is always done."""
+        said = complaint(msg)
+        if said:
+            self.complaints.append(f"cell {cell_index + 1}: {said}")
+        return super().process_message(msg, cell, cell_index)
+
+
+def complaint(message: dict[str, Any]) -> str:
+    """What a kernel's message says went wrong; empty where nothing did."""
+    said = message["content"]
+    if message["msg_type"] == "error":
+        return f"{said['ename']}: {said['evalue']}"
+    if message["msg_type"] == "stream" and said["name"] == "stderr" and said["text"].strip():
+        return f"written to stderr: {said['text'].strip().splitlines()[-1]}"
+    return ""
+
+
 def run_all(paths: list[Path]) -> list[Run]:
     """Run notebooks side by side; results in the order of the paths."""
     if not paths:
@@ -31,15 +63,12 @@ def run_all(paths: list[Path]) -> list[Run]:
 
 def run(path: Path) -> Run:
     """Run one notebook in its own folder; the file is not touched."""
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
-
     if sys.platform == "win32":
         import asyncio
 
         asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
     notebook = read_notebook(path.read_text(encoding="utf-8"))
-    client = NotebookClient(
+    client = ListeningClient(
         notebook,
         timeout=SECONDS_PER_CELL,
         kernel_name="python3",
@@ -56,6 +85,8 @@ def run(path: Path) -> Run:
         return Run(path, error=f"cell {at[0] + 1}: {error.ename}: {error.evalue}")
     except (CellTimeoutError, DeadKernelError) as error:
         return Run(path, error=f"cell {at[0] + 1}: {type(error).__name__}: {error}")
+    if client.complaints:
+        return Run(path, error=client.complaints[0])
     for number, cell in enumerate(code_cells(notebook), start=1):
         cell.execution_count = number
     return Run(path, text=notebook_text(clean(notebook)))

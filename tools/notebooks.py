@@ -1,5 +1,6 @@
 """What a notebook pair is, what counts as its content, and the form in which a notebook is stored."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,15 @@ def pairs(root: Path = ROOT) -> list[Pair]:
     return [Pair(root, stem) for stem in sorted(stems)]
 
 
+def tracked(root: Path = ROOT) -> list[Path]:
+    """The files that git tracks; in a copy without git, all that lie there."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, encoding="utf-8")
+    if listed.returncode == 0 and (root / ".git").exists():
+        return sorted(root / name for name in listed.stdout.split("\0") if name)
+    every = (path for path in root.rglob("*") if path.is_file())
+    return sorted(path for path in every if not any(part.startswith(".") for part in path.relative_to(root).parts))
+
+
 def read_notebook(text: str) -> Any:
     """A notebook from its stored text."""
     return nbformat.reads(text, as_version=4)
@@ -75,7 +85,17 @@ def kept(metadata: dict[str, Any]) -> dict[str, Any]:
 
 def content(notebook: Any) -> list[tuple[str, str, dict[str, Any]]]:
     """What both sides of a pair must agree on."""
-    return [(cell["cell_type"], cell["source"], kept(cell["metadata"])) for cell in notebook["cells"]]
+    return [(cell["cell_type"], source(cell), kept(cell["metadata"])) for cell in notebook["cells"]]
+
+
+def source(cell: Any) -> str:
+    """A cell's text with the line ends that both sides are stored with."""
+    return joined(cell["source"]).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def attached(notebook: Any) -> list[int]:
+    """The numbers of the cells that hold pictures themselves, which a script cannot carry."""
+    return [number for number, cell in enumerate(notebook["cells"], start=1) if cell.get("attachments")]
 
 
 def code_cells(notebook: Any) -> list[Any]:
@@ -93,6 +113,7 @@ def clean(notebook: Any) -> Any:
     notebook["metadata"] = type(notebook["metadata"])(kernelspec=dict(KERNEL))
     for cell in notebook["cells"]:
         cell["metadata"] = type(cell["metadata"])(kept(cell["metadata"]))
+        cell["source"] = source(cell)
         if cell["cell_type"] == "code":
             cell["outputs"] = [output for output in map(clean_output, merged(cell["outputs"])) if output]
     renumber(notebook)

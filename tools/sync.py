@@ -14,12 +14,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
-from nbformat import ValidationError
-
 from tools.execution import run_all
 from tools.notebooks import (
     ROOT,
     Pair,
+    attached,
     clean,
     content,
     notebook_text,
@@ -27,6 +26,7 @@ from tools.notebooks import (
     read_notebook,
     read_script,
     script_text,
+    source,
 )
 
 SCRIPT, NOTEBOOK = "py", "ipynb"
@@ -41,8 +41,8 @@ class Decision:
     why: str
 
 
-class Unreadable(Exception):
-    """A notebook's file that holds no notebook."""
+class Refused(Exception):
+    """A file that cannot take part; says which, why, and the mend."""
 
 
 def fingerprint(notebook: Any) -> str:
@@ -52,25 +52,56 @@ def fingerprint(notebook: Any) -> str:
 
 def sides(pair: Pair) -> dict[str, Any]:
     """The sides of a pair that are there."""
-    found = {}
-    if pair.script.exists():
-        found[SCRIPT] = read_script(pair.script.read_text(encoding="utf-8"))
-    if pair.notebook.exists():
-        try:
-            found[NOTEBOOK] = read_notebook(pair.notebook.read_text(encoding="utf-8"))
-        except (ValueError, ValidationError) as error:  # most often the marks of a merge that conflicts
-            raise Unreadable(f"{pair.name}.ipynb is not a notebook: {str(error)[:60]}") from error
+    found = {side: read(path, side) for side, path in files(pair).items() if path.exists()}
+    for number in attached(found[NOTEBOOK]) if NOTEBOOK in found else []:
+        raise Refused(
+            f"{pair.name}.ipynb, cell {number} holds a picture, which would be lost, as the script cannot hold it: "
+            "put the picture into a file beside the notebook and link to it."
+        )
     return found
+
+
+def files(pair: Pair) -> dict[str, Path]:
+    """The file of each side."""
+    return {SCRIPT: pair.script, NOTEBOOK: pair.notebook}
+
+
+def read(path: Path, side: str) -> Any:
+    """The notebook in a file."""
+    try:
+        return parsed(path.read_bytes(), side)
+    except Exception as error:  # the readers meet a damaged file, or the marks of a merge, with many kinds of error
+        name, why = f"{path.parent.name}/{path.name}", " ".join(str(error).split())[:60]
+        kind, other = ("script", NOTEBOOK) if side == SCRIPT else ("notebook", SCRIPT)
+        raise Refused(
+            f"{name} is not a {kind}: {why}. Bring it back with git checkout, or delete it "
+            f'and make it from the other side: make sync ARGS="--take {other} {path.parent.name}/{path.stem}"'
+        ) from error
+
+
+def parsed(data: bytes, side: str) -> Any:
+    """The notebook in a file's bytes."""
+    text = data.decode("utf-8").replace("\r\n", "\n")
+    return read_script(text) if side == SCRIPT else read_notebook(text)
 
 
 def committed(pair: Pair, side: str) -> str:
     """The fingerprint of a side in the last commit; empty where there is none."""
-    show = subprocess.run(
-        ["git", "show", f"HEAD:./{pair.name}.{side}"], cwd=pair.root, capture_output=True, encoding="utf-8"
-    )
+    show = subprocess.run(["git", "show", f"HEAD:./{pair.name}.{side}"], cwd=pair.root, capture_output=True)
     if show.returncode:
         return ""
-    return fingerprint(read_script(show.stdout) if side == SCRIPT else read_notebook(show.stdout))
+    try:
+        return fingerprint(parsed(show.stdout, side))
+    except Exception:  # a damaged file was committed, so nobody can have left its content untouched
+        return ""
+
+
+def was_committed(pair: Pair, side: str) -> bool:
+    """Whether any commit up to now has a side."""
+    log = subprocess.run(
+        ["git", "log", "-1", "--format=%h", "--", f"{pair.name}.{side}"], cwd=pair.root, capture_output=True
+    )
+    return log.returncode == 0 and bool(log.stdout.strip())
 
 
 class Agreements:
@@ -78,9 +109,14 @@ class Agreements:
 
     def __init__(self, root: Path) -> None:
         self._file = root / "build" / "agreed.json"
-        self._known: dict[str, str] = {}
-        if self._file.exists():
-            self._known = json.loads(self._file.read_text(encoding="utf-8"))
+        self._known = self._read()
+
+    def _read(self) -> dict[str, str]:
+        try:
+            known = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):  # none yet, or damaged: then git alone must tell
+            return {}
+        return known if isinstance(known, dict) else {}
 
     def last(self, pair: Pair) -> str:
         """The fingerprint of the content last agreed on; empty where none is known."""
@@ -100,22 +136,47 @@ def decide(pair: Pair, take: str, agreements: Agreements) -> Decision:
         known = take in there
         return Decision(pair, take if known else "", "you chose it" if known else f"there is no {pair.name}.{take}")
     if len(there) == 1:
-        return Decision(pair, next(iter(there)), "the other side is missing")
+        return decide_lonely(pair, next(iter(there)))
     now = {side: fingerprint(notebook) for side, notebook in there.items()}
     if now[SCRIPT] == now[NOTEBOOK]:
         return Decision(pair, SCRIPT, "")
-    untouched = [side for side in now if now[side] in (committed(pair, side), agreements.last(pair))]
+    as_committed = [side for side in now if now[side] == committed(pair, side)]
+    untouched = [side for side in now if side in as_committed or now[side] == agreements.last(pair)]
     if untouched == [NOTEBOOK]:
         return Decision(pair, SCRIPT, "only the script was edited")
     if untouched == [SCRIPT]:
         return Decision(pair, NOTEBOOK, "only the notebook was edited")
-    why = "they were committed different" if untouched else "both sides were edited since they last agreed"
-    return Decision(pair, "", why)
+    return Decision(pair, "", why_nobody_leads(as_committed, untouched))
+
+
+def decide_lonely(pair: Pair, side: str) -> Decision:
+    """A new side gets its partner; one whose partner was taken away does not bring it back."""
+    gone = NOTEBOOK if side == SCRIPT else SCRIPT
+    if committed(pair, side) and was_committed(pair, gone):
+        return Decision(pair, "", f"{pair.name}.{gone} was committed and is gone")
+    return Decision(pair, side, "the other side is missing")
+
+
+def why_nobody_leads(as_committed: list[str], untouched: list[str]) -> str:
+    """Why neither side of a pair that differs is known to be the newer one."""
+    if not untouched:
+        return "both sides were edited since they last agreed"
+    if len(as_committed) == len(untouched):
+        return "they were committed different"
+    (put_back,) = as_committed
+    agreed = NOTEBOOK if put_back == SCRIPT else SCRIPT
+    return f"the .{put_back} is as it was committed, the .{agreed} as both were when they last agreed"
 
 
 def refusal(decision: Decision) -> str:
     """What a person reads who has to choose."""
     name = decision.pair.name
+    there = [side for side, path in files(decision.pair).items() if path.exists()]
+    if len(there) == 1:
+        return (
+            f"{decision.why}. Nothing was changed. Rename or delete both sides of a pair, here {name}.{there[0]} too; "
+            f'or make it again: make sync ARGS="--take {there[0]} {name}"'
+        )
     return (
         f"{name}.py and {name}.ipynb differ: {decision.why}. Nothing was changed. Choose the side to keep:\n"
         f'  make sync ARGS="--take py {name}"\n'
@@ -123,8 +184,8 @@ def refusal(decision: Decision) -> str:
     )
 
 
-def bring_together(decision: Decision) -> str:
-    """Let the other side follow the leader; the fingerprint both then have."""
+def brought_together(decision: Decision) -> Any:
+    """The notebook that both sides shall hold, with the outputs that are still good."""
     pair, there = decision.pair, sides(decision.pair)
     if decision.leader == SCRIPT:
         leader = there[SCRIPT]
@@ -132,9 +193,11 @@ def bring_together(decision: Decision) -> str:
     else:
         leader = there[NOTEBOOK]
     clean(leader)
-    write(pair.script, script_text(leader))
-    write(pair.notebook, notebook_text(leader))
-    return fingerprint(leader)
+    told, meant = content(read_script(script_text(leader))), content(leader)
+    if told != meant:
+        number = next((at for at, (a, b) in enumerate(zip(told, meant, strict=False)) if a != b), len(meant) - 1) + 1
+        raise Refused(f"{pair.name}, cell {number} would read otherwise in the script: write it in another way.")
+    return leader
 
 
 def with_outputs(notebook: Any, old: Any) -> None:
@@ -145,7 +208,7 @@ def with_outputs(notebook: Any, old: Any) -> None:
     for number, cell in enumerate(notebook.cells):
         cell.id = ids.get(number) or new_id(cell, taken)
         taken.add(cell.id)
-        if cell.cell_type == "code" and number in matched and old.cells[matched[number]].source == cell.source:
+        if cell.cell_type == "code" and number in matched and source(old.cells[matched[number]]) == source(cell):
             cell.outputs = old.cells[matched[number]].outputs
             cell.execution_count = old.cells[matched[number]].execution_count
 
@@ -210,10 +273,13 @@ def sync(chosen: list[Pair], take: str = "", execute: bool = True) -> list[str]:
     refused = [refusal(decision) for decision in decisions if not decision.leader]
     if refused:
         return refused
-    for decision in decisions:
+    together = [brought_together(decision) for decision in decisions]
+    for decision, notebook in zip(decisions, together, strict=True):
         if decision.why:
             print(f"{decision.pair.name}: the .{decision.leader} leads, {decision.why}")
-        agreements.note(decision.pair, bring_together(decision))
+        write(decision.pair.script, script_text(notebook))
+        write(decision.pair.notebook, notebook_text(notebook))
+        agreements.note(decision.pair, fingerprint(notebook))
     return run_and_store(chosen) if execute else []
 
 
@@ -240,8 +306,8 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     chosen = choose(options.names, root)
     try:
         problems = disagreements(chosen) if options.check else sync(chosen, options.take, not options.no_run)
-    except Unreadable as error:
-        problems = [f"{error}. Bring it back with git checkout, or delete it: sync makes it from the script."]
+    except Refused as error:
+        problems = [str(error)]
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
