@@ -185,15 +185,17 @@ explore("what-fits")
 # the last few, one compressed latent, or a state that does not grow at all.
 
 # %%
-from lib.model import PRESETS, kv_bytes_per_further_token, preset
+from lib.model import PRESETS, kv_bytes_per_further_token, preset, tokens_that_fit
 
-rows = []
-for name in PRESETS:
-    model = preset(name)
+
+def sizes(model):
     each, later = kv_bytes_per_token(model), kv_bytes_per_further_token(model)
-    context = kv_bytes(model, 8192)
-    rows.append((name, each, later, shown(context, "MiB")))
-Table(("model", "bytes a token", "once windows are full", "8192 tokens"), rows)
+    longest = tokens_that_fit(model, 12 * GIB) or "no limit"
+    return model.name, each, later, shown(kv_bytes(model, 8192), "MiB"), longest
+
+
+head = "model", "bytes a token", "once windows are full", "8192 tokens", "longest in 12 GiB"
+Table(head, [sizes(preset(name)) for name in PRESETS])
 
 # %% [markdown]
 # A windowed layer *needs* only its window. An engine with pages of one size for all layers reserves the full length all the same:
@@ -211,15 +213,15 @@ shown(needed, "MiB"), shown(reserved, "MiB")
 
 # %%
 from lib.checks import InputError
-from lib.model import from_config, tokens_that_fit
+from lib.model import from_config
 
 path = ""
 try:
     model = from_config(path) if path else INSTANCE.model
-    print(model.name, "keeps", kv_bytes_per_token(model), "bytes a token;", end=" ")
-    print("one request fits up to", tokens_that_fit(model, 12 * GIB), "tokens")
+    answer = Table(head, [sizes(model)])
 except InputError as error:
-    print(error)
+    answer = str(error)
+answer
 
 # %% [markdown]
 # ## 8.1.3 From one request's time to a service objective

@@ -157,7 +157,7 @@ class Explorer:
         at_book = self.settings == self.book
         title = self.entry.title + (" at the book's values" if at_book else "")
         rows = [(readout.label, readout, readout.clock) for readout in self.readouts]
-        text = repr(Table((title, "", "clock"), rows, left=("clock",)))
+        text = repr(Table((title, "", _clock_head(self.readouts)), rows, left=("clock",)))
         picture = base64.b64encode(page.palette_png(self._picture.value)).decode("ascii")
         alt = (
             words("en", self.entry.slug)["alt"] if at_book else f"{self.entry.title} at other settings than the book's"
@@ -238,4 +238,10 @@ def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> st
     else:
         pairs = zip(now, book, strict=True)
         rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
-    return _paragraph(Table(("", "now", "book", "change", "clock"), rows, left=("clock",))._repr_html_())
+    head = ("", "now", "book", "change", _clock_head(book))
+    return _paragraph(Table(head, rows, left=("clock",))._repr_html_())
+
+
+def _clock_head(readouts: Sequence[Readout]) -> str:
+    """The head of the column of clocks; empty where nothing was timed."""
+    return "clock" if any(readout.clocks for readout in readouts) else ""
