@@ -254,8 +254,20 @@ def test_line_ends_are_no_difference(pair: Pair, end: str) -> None:
     assert disagreements([pair]) == []
 
 
-def test_a_cell_that_a_script_cannot_tell_is_refused(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
-    edit_notebook(pair, "print(2)", "print(2)\n\n\n")
+@pytest.mark.parametrize("blank", ["\n", "\n\n\n", "  ", "\n  \n"])
+@pytest.mark.parametrize("old", ["A question 问题", "print(1)", "print(2)"])
+def test_a_blank_end_is_no_difference(pair: Pair, old: str, blank: str) -> None:
+    edit_notebook(pair, old, old + blank)
+    assert disagreements([pair]) == []
+    edit_notebook(pair, "print(2)", "print(3)" + blank)
+    assert sync([pair], execute=False) == []
+    assert disagreements([pair]) == []
+    assert sources(pair) == ["A question 问题", "print(1)", "print(3)"]
+
+
+@pytest.mark.parametrize("source", ["# %% next\nprint(3)", "print('a\u2028b')"])
+def test_a_cell_that_a_script_cannot_tell_is_refused(pair: Pair, source: str, capsys) -> None:
+    edit_notebook(pair, "print(2)", source)
     before = both(pair)
     assert main(["--no-run"], pair.root) == 1
     assert f"{NAME}, cell 3 would read otherwise in the script" in capsys.readouterr().err

@@ -89,8 +89,8 @@ def content(notebook: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def source(cell: Any) -> str:
-    """A cell's text with the line ends that both sides are stored with."""
-    return joined(cell["source"]).replace("\r\n", "\n").replace("\r", "\n")
+    """A cell's text as both sides are stored with it: one kind of line end, and no blank end, which a script loses."""
+    return joined(cell["source"]).replace("\r\n", "\n").replace("\r", "\n").rstrip()
 
 
 def attached(notebook: Any) -> list[int]:
