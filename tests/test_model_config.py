@@ -551,6 +551,7 @@ def test_the_name_of_a_model() -> None:
 # ---- what is refused ----
 
 
+NO_SIZES: tuple[Any, ...] = (-1, 1.5, 64.0, math.nan, math.inf, "8", True, [8], {})
 # Nothing that is counted depends on these, so they are not looked at.
 NOT_ASKED = {
     "qwen3_moe": ["intermediate_size"],
@@ -569,7 +570,7 @@ def test_no_value_of_a_field_passes_unless_it_makes_sense(config: Config) -> Non
     for field, right in config.items():
         if type(right) is not int or field in NOT_ASKED.get(config["model_type"], []):
             continue
-        for value in (-1, 1.5, 64.0, math.nan, math.inf, "8", True, [8], {}):
+        for value in NO_SIZES:
             assert refusal(config | {field: value}).parameter == field
         if field not in ("first_k_dense_replace", "n_shared_experts", "attn_layer_offset"):
             assert refusal(config | {field: 0}).parameter == field
