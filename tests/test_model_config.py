@@ -344,7 +344,8 @@ def test_windows_of_qwen_that_are_not_clear(fields: Config, parameter: str) -> N
 def test_qwen_with_experts_has_no_windows() -> None:
     config = QWEN3_MOE | {"sliding_window": 32, "max_window_layers": 2}
     assert kinds(from_config(config | {"use_sliding_window": False})) == {"FULL": 4}
-    assert refusal(config | {"use_sliding_window": True}).parameter == "use_sliding_window"
+    error = refusal(config | {"use_sliding_window": True})
+    assert (error.parameter, error.value) == ("use_sliding_window", True)
 
 
 @pytest.mark.parametrize(("layers", "period", "full"), [(34, 6, 5), (4, 2, 2), (4, 5, 0), (4, 1, 4)])
@@ -720,6 +721,13 @@ def test_biases_where_the_type_knows_them() -> None:
     assert refusal(MISTRAL | {"attention_bias": True}).parameter == "attention_bias"
     assert refusal(LLAMA | {"attention_bias": "yes"}).parameter == "attention_bias"
     assert from_config(LLAMA | {"mlp_bias": True}).layers[0].ffn == Ffn(96, bias=True)
+    assert from_config(GPT2).layers[0].ffn == Ffn(256, gated=False, bias=True)
+    for bias in (True, False):
+        falcon = from_config(FALCON | {"bias": bias}).layers[0]
+        assert falcon.attention == replace(heads(FALCON), input_bias=bias, output_bias=bias)
+        assert falcon.ffn == Ffn(256, gated=False, bias=bias)
+    assert from_config(FALCON).layers[0].ffn == Ffn(256, gated=False, bias=False)
+    assert from_config(FALCON | {"ffn_hidden_size": 80}).layers[0].ffn == Ffn(80, gated=False, bias=False)
 
 
 # ---- files ----
