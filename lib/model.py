@@ -132,7 +132,7 @@ def tokens_that_fit(model: Transformer, available_bytes: int, bytes_per_element:
     """
     affordable = whole("available_bytes", available_bytes) // _element_size(bytes_per_element)
     growth = _growth(model)
-    longest_window = max((group.attention.window or 0 for group in model.layers), default=0)
+    longest_window = max(group.attention.window or 0 for group in model.layers)
     if not growth and (not longest_window or kv_elements(model, longest_window) <= affordable):
         return None
     fitting, too_long = 0, (affordable // growth if growth else longest_window) + 1

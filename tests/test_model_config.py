@@ -261,6 +261,26 @@ def test_a_missing_head_dim_is_not_guessed_where_the_code_takes_another() -> Non
 
 
 @pytest.mark.parametrize(
+    ("model_type", "by_code"),
+    [
+        ("qwen3", 128), ("qwen3_vl_text", 128), ("gemma", 256), ("gemma2", 256), ("gpt_oss", 64), ("qwen3_next", 256),
+        ("llama", None), ("mistral", None), ("qwen2", None), ("qwen3_moe", None), ("phi3", None), ("jamba", None),
+    ],
+)  # fmt: skip
+def test_what_stands_for_a_missing_head_dim_by_type(model_type: str, by_code: int | None) -> None:
+    same = [config for config in SMALL_CONFIGS if config["model_type"] == model_type]
+    config = without(same[0] if same else SMALL, "head_dim") | {"model_type": model_type, "num_attention_heads": 4}
+    config |= {"sliding_window": 32} if model_type in ("gemma2", "mistral") else {}
+    for head_dim in (64, 128, 256):
+        changed = config | {"hidden_size": 4 * head_dim}
+        if by_code in (None, head_dim):
+            attentions = [group.attention for group in from_config(changed).layers]
+            assert all(a.head_dim == head_dim for a in attentions if isinstance(a, HeadAttention))
+        else:
+            assert refusal(changed).parameter == "head_dim"
+
+
+@pytest.mark.parametrize(
     ("config", "parameter", "value", "allowed"),
     [
         (LLAMA | {"num_key_value_heads": 3}, "num_key_value_heads", 3, "a number that divides the 8 query heads"),
@@ -324,7 +344,8 @@ def test_windows_of_qwen_that_are_not_clear(fields: Config, parameter: str) -> N
 def test_qwen_with_experts_has_no_windows() -> None:
     config = QWEN3_MOE | {"sliding_window": 32, "max_window_layers": 2}
     assert kinds(from_config(config | {"use_sliding_window": False})) == {"FULL": 4}
-    assert refusal(config | {"use_sliding_window": True}).parameter == "use_sliding_window"
+    error = refusal(config | {"use_sliding_window": True})
+    assert (error.parameter, error.value) == ("use_sliding_window", True)
 
 
 @pytest.mark.parametrize(("layers", "period", "full"), [(34, 6, 5), (4, 2, 2), (4, 5, 0), (4, 1, 4)])
@@ -433,6 +454,8 @@ def test_experts_of_qwen() -> None:
     assert from_config(QWEN3_MOE).layers[0].ffn == Experts(count=6, per_token=2, width=24)
     assert layers() == [(4, "Experts")]
     assert layers(decoder_sparse_step=2) == [(2, "Ffn"), (2, "Experts")]
+    assert layers(decoder_sparse_step=3) == [(3, "Ffn"), (1, "Experts")]
+    assert layers(num_hidden_layers=7, decoder_sparse_step=3) == [(5, "Ffn"), (2, "Experts")]
     assert layers(mlp_only_layers=[0]) == [(1, "Ffn"), (3, "Experts")]
     assert layers(mlp_only_layers=[0, 1, 2, 3]) == [(4, "Ffn")]
     assert layers(mlp_only_layers=None) == [(4, "Experts")]
@@ -448,7 +471,31 @@ def test_experts_of_deepseek() -> None:
     assert layers(first_k_dense_replace=0) == [(4, mixture)]
     assert layers(moe_layer_freq=2) == [(3, Ffn(96)), (1, mixture)]
     assert layers(n_shared_experts=None, first_k_dense_replace=0) == [(4, routed)]
+    assert layers(n_shared_experts=0, first_k_dense_replace=0) == [(4, routed)]
+    assert from_config(without(DEEPSEEK, "moe_layer_freq")).layers == from_config(DEEPSEEK).layers
     assert layers(model_type="deepseek_v2")[1] == (3, replace(mixture, router_bias=False))
+
+
+@pytest.mark.parametrize(
+    ("fields", "norms"),
+    [
+        ({}, 1),
+        ({"parallel_attn": False}, 2),
+        ({"new_decoder_architecture": True, "num_kv_heads": 2}, 2),
+        ({"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1}, 1),
+        ({"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": None}, 2),
+    ],
+)
+def test_norms_of_falcon(fields: Config, norms: int) -> None:
+    assert from_config(FALCON | fields).norms_per_layer == norms
+
+
+def test_norms_of_others() -> None:
+    assert from_config(LLAMA).norms_per_layer == 2
+    assert from_config(GEMMA3).norms_per_layer == 4
+    assert not from_config(LLAMA).norm_bias
+    assert from_config(GPT2).norm_bias
+    assert from_config(GPT2).learned_positions == 50
 
 
 def test_queries_of_deepseek_compressed_or_not() -> None:
@@ -551,6 +598,7 @@ def test_the_name_of_a_model() -> None:
 # ---- what is refused ----
 
 
+NO_SIZES: tuple[Any, ...] = (-1, 1.5, 64.0, math.nan, math.inf, "8", True, [8], {})
 # Nothing that is counted depends on these, so they are not looked at.
 NOT_ASKED = {
     "qwen3_moe": ["intermediate_size"],
@@ -569,7 +617,7 @@ def test_no_value_of_a_field_passes_unless_it_makes_sense(config: Config) -> Non
     for field, right in config.items():
         if type(right) is not int or field in NOT_ASKED.get(config["model_type"], []):
             continue
-        for value in (-1, 1.5, 64.0, math.nan, math.inf, "8", True, [8], {}):
+        for value in NO_SIZES:
             assert refusal(config | {field: value}).parameter == field
         if field not in ("first_k_dense_replace", "n_shared_experts", "attn_layer_offset"):
             assert refusal(config | {field: 0}).parameter == field
@@ -673,6 +721,13 @@ def test_biases_where_the_type_knows_them() -> None:
     assert refusal(MISTRAL | {"attention_bias": True}).parameter == "attention_bias"
     assert refusal(LLAMA | {"attention_bias": "yes"}).parameter == "attention_bias"
     assert from_config(LLAMA | {"mlp_bias": True}).layers[0].ffn == Ffn(96, bias=True)
+    assert from_config(GPT2).layers[0].ffn == Ffn(256, gated=False, bias=True)
+    for bias in (True, False):
+        falcon = from_config(FALCON | {"bias": bias}).layers[0]
+        assert falcon.attention == replace(heads(FALCON), input_bias=bias, output_bias=bias)
+        assert falcon.ffn == Ffn(256, gated=False, bias=bias)
+    assert from_config(FALCON).layers[0].ffn == Ffn(256, gated=False, bias=False)
+    assert from_config(FALCON | {"ffn_hidden_size": 80}).layers[0].ffn == Ffn(80, gated=False, bias=False)
 
 
 # ---- files ----
