@@ -194,7 +194,7 @@ def sizes(model):
     return model.name, each, later, shown(kv_bytes(model, 8192), "MiB"), longest
 
 
-head = "model", "bytes a token", "once windows are full", "8192 tokens", "longest in 12 GiB"
+head = ("model", "bytes a token", "windows full", "8192 tokens", "longest in 12 GiB")
 Table(head, [sizes(preset(name)) for name in PRESETS])
 
 # %% [markdown]
