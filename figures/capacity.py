@@ -96,18 +96,19 @@ def fits_readouts(**settings: Any) -> tuple[Readout, ...]:
 
 
 def _ask_how_many() -> Question:
-    kv, request = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes), SHORT_CHAT.shape
-    early, final = kv.requests_that_fit(request, finished=False), kv.requests_that_fit(request)
-    sizes = kv.private_bytes(request, finished=False), kv.private_bytes(request)
-    needed = kv.held_bytes(request, early)
+    kv = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
+    alone, shared = kv.requests_that_fit(LONG_CONTEXT.shape_alone), kv.requests_that_fit(LONG_CONTEXT.shape)
+    once, each = kv.shared_bytes(LONG_CONTEXT.shape), kv.private_bytes(LONG_CONTEXT.shape)
     return Question(
-        text=f"After prefill, {early} short requests fit into {shown(kv.pool_bytes, 'GiB')}. How many fit once each "
-        f"has said its {request.output_tokens} tokens?",
-        choices=(str(early), str(early - 2), str(final), str(final - 10)),
-        answer=str(final),
-        reveals={},
-        because=f"Each grows from {shown(sizes[0], 'MiB')} to {shown(sizes[1], 'MiB')}. All {early} would "
-        f"need {shown(needed, 'MiB')} of {shown(kv.pool_bytes, 'MiB')}: they run out in mid-answer.",
+        text=f"Of the long requests, {alone} fit into {shown(kv.pool_bytes, 'GiB')} when each keeps all of its own. Now "
+        f"the {LONG_CONTEXT.shared_prefix_tokens} tokens that they have in common are held once. How many fit?",
+        choices=(str(alone), str(2 * alone), str(shared), str(4 * alone + 2)),
+        answer=str(shared),
+        reveals={
+            "input_tokens": LONG_CONTEXT.input_tokens,
+            "shared_prefix_tokens": LONG_CONTEXT.shared_prefix_tokens,
+        },
+        because=f"The prefix takes {shown(once, 'MiB')}, once; each request adds only {shown(each, 'MiB')} of its own.",
     )
 
 

@@ -43,7 +43,7 @@ class Explorer:
 
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
-        self._refusal, self._table = widgets.HTML(), widgets.HTML()
+        self._refusal, self._table = widgets.HTML(layout={"margin": "0"}), widgets.HTML()
         self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
         # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
         self._frame = widgets.Box(

@@ -37,7 +37,7 @@ def rows_and_state(
     c: Annotated[int, Slider("outputs of C", 1, 8, 1)] = 1,
     entry: Annotated[Entry, Choice("C may enter", tuple(Entry))] = Entry.AT_BORDER,
     view: Annotated[View, Choice("lines of the grid", tuple(View))] = View.BY_ROW,
-    step: Annotated[int, Slider("look at step", 1, 8, 1)] = 2,
+    step: Annotated[int, Slider("look at step", 1, 8, 1)] = 1,
     language: str = "en",
 ) -> Figure:
     """Which request each execution row computes in each step, and below it whose KV is held meanwhile.
@@ -101,7 +101,7 @@ def _ask_whose_kv() -> Question:
 def _why_rows_still(moved: str, settings: Mapping[str, Any]) -> str:
     steps = len(steps_of(*(settings[name] for name in ("rows", "a", "b", "c", "entry"))))
     if moved == "step":
-        return f"The run has {steps} {'step' if steps == 1 else 'steps'}; later ones are not there to look at."
+        return f"There is no step {settings['step']}: the run has {steps} {'step' if steps == 1 else 'steps'}."
     if moved == "entry":
         return "C finds a free row at once (or only when all have ended), so both rules let it in at the same border."
     return ""
@@ -111,7 +111,7 @@ ROWS_EXPLORATION = Exploration(
     question=_ask_whose_kv,
     in_view=("rows", "a", "b", "step"),
     settings={
-        "C must wait for all": {"entry": Entry.WHEN_ALL_ENDED, "step": 3},
+        "C must wait for all": {"entry": Entry.WHEN_ALL_ENDED, "step": 2},
         "one row only": {"rows": 1, "step": 4},
         "a long A": {"a": 8, "b": 3, "c": 4, "step": 5},
     },

@@ -72,7 +72,7 @@ def test_a_sentence_takes_the_place_of_a_picture_that_makes_no_sense(one_interva
     one_interval.until(lambda now: "+96.0 ms" in now.table, "one prefill in the one interval")
     before, tall = one_interval.shown(), one_interval.height
     foreign.press("ArrowRight")
-    one_interval.until(lambda now: "at most one in each interval" in now.sentence, "a sentence about two prefills")
+    one_interval.until(lambda now: "one in each interval" in now.sentence, "a sentence about two prefills")
     one_interval.until(lambda now: now.picture == "" and "+96.0 ms" not in now.table, "no picture, no numbers")
     assert one_interval.height == tall
     one_interval.photograph("sentence")
