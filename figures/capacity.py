@@ -108,7 +108,7 @@ def _ask_how_many() -> Question:
             "input_tokens": LONG_CONTEXT.input_tokens,
             "shared_prefix_tokens": LONG_CONTEXT.shared_prefix_tokens,
         },
-        because=f"The prefix takes {shown(once, 'MiB')}, once; each request adds only {shown(each, 'MiB')} of its own.",
+        because=f"The prefix takes {shown(once, 'MiB')}, once; each request adds {shown(each, 'MiB')} of its own.",
     )
 
 

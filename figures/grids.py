@@ -79,7 +79,7 @@ def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
     return (
         Readout("idle rows so far", sum(one.idle_rows for one in seen), ""),
         Readout("rows computed so far", sum(len(one.rows) - one.idle_rows for one in seen), ""),
-        Readout("steps in all", len(steps), ""),
+        Readout("outputs and steps in all", f"{settings['a'] + settings['b'] + settings['c']} in {len(steps)}"),
         Readout("row: request, in this step", rows),
         Readout("KV held in this step", ", ".join(last.holding)),
     )
