@@ -100,7 +100,7 @@ def _ask_how_many() -> Question:
     alone, shared = kv.requests_that_fit(LONG_CONTEXT.shape_alone), kv.requests_that_fit(LONG_CONTEXT.shape)
     once, each = kv.shared_bytes(LONG_CONTEXT.shape), kv.private_bytes(LONG_CONTEXT.shape)
     return Question(
-        text=f"Of the long requests, {alone} fit into {shown(kv.pool_bytes, 'GiB')} when each keeps all of its own. Now "
+        text=f"Of long requests, {alone} fit into {shown(kv.pool_bytes, 'GiB')} when each keeps all of its own. Now "
         f"the {LONG_CONTEXT.shared_prefix_tokens} tokens that they have in common are held once. How many fit?",
         choices=(str(alone), str(2 * alone), str(shared), str(4 * alone + 2)),
         answer=str(shared),
