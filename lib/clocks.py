@@ -44,7 +44,7 @@ def one_decode_step() -> tuple[Reading, ...]:
     condition = {"input_kind": "2k_independent", "batch_requests": 1}
     client = records.record("batch_sweep").one(**condition)
     engine = records.record("step_efficiency").one(**condition)
-    fit_ns = step_time.fit_batch1(new_tokens=1, pairs=step_time.causal_pairs(1, context=2048))
+    fit_ns = step_time.FIT(step_time.step_plan((1, 2048)))
     return (
         Reading(
             client["mean_output_interval_median_ms"] / 1e3, Clock.CLIENT, "between two outputs, as received (mean)"

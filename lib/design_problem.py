@@ -79,8 +79,7 @@ def prefill_alone(prompt: Prompt) -> Reading:
     """
     match one_of("prompt", prompt, Prompt):
         case Prompt.LONG:
-            pairs = step_time.causal_pairs(LONG_CONTEXT.input_tokens)
-            milliseconds = step_time.fit_batch1(LONG_CONTEXT.input_tokens, pairs) / 1e6
+            milliseconds = step_time.FIT(step_time.step_plan((LONG_CONTEXT.input_tokens, 0))) / 1e6
             return Reading(round(milliseconds) / 1e3, Clock.FIT, "prefill of 8192 tokens as one step")
         case Prompt.LONG_CACHED:
             row = _alone("8k_prefix6k_cached")

@@ -77,8 +77,8 @@ def delay_of_inserted_prefill(tokens: int, alone_s: float, inserted_as: Inserted
     tokens, alone_s = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS), seconds("alone_s", alone_s)
     if one_of("inserted_as", inserted_as, InsertedAs) is InsertedAs.OWN_PASS:
         return alone_s
-    with_it = step_time.fit_batch1(tokens + 1, step_time.causal_pairs(tokens) + 1)
-    without = step_time.fit_batch1(1, 1)
+    with_it = step_time.FIT(step_time.step_plan((tokens, 0), (1, 0)))
+    without = step_time.FIT(step_time.step_plan((1, 0)))
     return (with_it - without) / 1e9
 
 

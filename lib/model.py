@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+from lib.attention import causal_pairs
 from lib.checks import InputError, one_of, whole
 from lib.model_config import PRESETS, from_config, preset
 from lib.model_shape import (
@@ -40,7 +41,6 @@ __all__ = [
     "Recurrent",
     "StreamedWeights",
     "Transformer",
-    "attended_pairs",
     "from_config",
     "kv_bytes",
     "kv_bytes_by_kind",
@@ -190,21 +190,6 @@ def streamed_weight_bounds(
     return StreamedWeights(_bytes(least, bytes_per_element), _bytes(most, bytes_per_element))
 
 
-def attended_pairs(new_tokens: int, cached_tokens: int, window: int | None = None) -> int:
-    """Query-key pairs of new tokens behind cached ones: each sees itself and what precedes it, within the window.
-
-    Without a window `n h + n (n + 1) / 2`. Source: section 8.2.3.
-    """
-    n, h = whole("new_tokens", new_tokens, at_least=1), whole("cached_tokens", cached_tokens)
-    span = n + h if window is None else whole("window", window, at_least=1)
-    return _pairs_of_first(n + h, span) - _pairs_of_first(h, span)
-
-
-def _pairs_of_first(tokens: int, span: int) -> int:
-    growing = min(tokens, span)
-    return growing * (growing + 1) // 2 + (tokens - growing) * span
-
-
 def matrix_flops(
     model: Transformer,
     new_tokens: int,
@@ -239,7 +224,7 @@ def _attention_flops(group: Layers, new: int, cached: int, form: LatentForm | No
     attention = group.attention
     # The weights of a model with such layers are never known, so it is refused before.
     assert not isinstance(attention, Recurrent)
-    pairs = attended_pairs(new, cached, attention.window)
+    pairs = causal_pairs(new, cached, attention.window)
     if isinstance(attention, HeadAttention):
         return attention.flops_per_pair * pairs
     form = one_of("latent_form", form, LatentForm)

@@ -1,37 +1,248 @@
-"""The time of one step of the engine, from what the step holds."""
+"""The time of one step of the engine, from what the step holds: several models behind one call, and the inverse.
 
+A model is called with a `StepPlan` and gives whole nanoseconds. `FIT` is the chapter's own, fitted to one request;
+`Device` counts FLOP and bytes; `LaunchBound` adds the host that submits the work; `MeasuredDecode` looks up the record.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 from lib import records
-from lib.checks import whole
+from lib.attention import causal_pairs
+from lib.checks import InputError, finite, whole
+from lib.hardware import RTX_PRO_6000, Card
+from lib.model import (
+    QWEN3_8B,
+    HeadAttention,
+    Transformer,
+    kv_bytes_per_token,
+    matrix_flops,
+    streamed_weight_bytes,
+)
+from lib.shapes import padded_rows
+
+MOST_TOKENS = 2**40
+NS = 10**9
+
+
+class StepPlan(NamedTuple):
+    """What one step computes, summed over its requests; the four sums are all that its time depends on.
+
+    `context_tokens` stand in KV already and are read; a request in decode has one new token.
+    """
+
+    new_tokens: int
+    pairs: int
+    context_tokens: int
+    requests: int
+
+    @property
+    def is_decode(self) -> bool:
+        """Whether each request has one new token: no prompt is in the step."""
+        return self.new_tokens == self.requests
+
+
+StepTime = Callable[[StepPlan], int]
+
+
+def step_plan(*segments: tuple[int, int]) -> StepPlan:
+    """The plan of a step whose requests have so many new tokens behind so many in context: `step_plan((1, 2048))`.
+
+    Raises InputError for no segment, for one without new tokens, and for more than 2^40 tokens.
+    """
+    if not segments:
+        raise InputError("segments", segments, "at least one pair of new tokens and context")
+    news = [whole("new_tokens", new, at_least=1, at_most=MOST_TOKENS) for new, _ in segments]
+    contexts = [whole("context", context, at_most=MOST_TOKENS) for _, context in segments]
+    return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
 
 
 @dataclass(frozen=True)
-class FitTerms:
-    """The three terms of the fitted step time, in ns: per step, per new token, per query-key pair."""
+class Fit:
+    """A step time in three terms, in ns: per step, per new token, per query-key pair (clock: fit).
+
+    The fixed part is paid once per step, whatever the number of requests in it. Source: section 8.2.2.
+    """
 
     fixed_ns: int
     per_new_token_ns: int
     per_causal_pair_ns: int
 
+    def __post_init__(self) -> None:
+        for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
+            whole(name, getattr(self, name), at_most=NS * 3600)
+        if not self.fixed_ns + self.per_new_token_ns:
+            raise InputError("fixed_ns", self.fixed_ns, "a step that takes time: above 0, or a time per new token")
+
+    def __call__(self, plan: StepPlan) -> int:
+        return self.fixed_ns + self.per_new_token_ns * plan.new_tokens + self.per_causal_pair_ns * plan.pairs
+
 
 _TERMS = {row["term"]: row["rounded_value_used_in_chapter_ns"] for row in records.record("step_time_fit").rows}
-FIT = FitTerms(_TERMS["fixed_per_step"], _TERMS["per_new_token"], _TERMS["per_causal_pair"])
+FIT = Fit(_TERMS["fixed_per_step"], _TERMS["per_new_token"], _TERMS["per_causal_pair"])
 
 
-def causal_pairs(new_tokens: int, context: int = 0) -> int:
-    """Query-key pairs of new tokens behind a context: each new token sees the context, its predecessors and itself.
+def _independent(batch: int) -> dict[str, float]:
+    return dict(records.record("step_efficiency").one(input_kind="2k_independent", batch_requests=batch))
 
-    Source: section 8.2.3, `c h + c (c + 1) / 2`.
+
+# The shares of the peaks that were reached where each was the limit: compute in the prefill of one request, bandwidth
+# in the decode of 64. Source: record step_efficiency; section 8.6.3.
+MFU = _independent(1)["prefill_compute_efficiency_fraction"]
+MBU = _independent(64)["decode_bandwidth_efficiency_fraction"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """The time the device itself needs: the longer of computing and reading, each at the rate that is reached.
+
+    FLOP per token, pair and request, bytes of weights and of KV per token in context, and the two rates per second.
     """
-    c, h = whole("new_tokens", new_tokens), whole("context", context)
-    return c * h + c * (c + 1) // 2
+
+    flop_per_token: int
+    flop_per_pair: int
+    flop_per_request: int
+    weight_bytes: int
+    kv_bytes_per_token: int
+    flop_s: int
+    bytes_s: int
+
+    def __post_init__(self) -> None:
+        for name in ("flop_per_token", "flop_per_pair", "flop_per_request", "weight_bytes", "kv_bytes_per_token"):
+            whole(name, getattr(self, name))
+        for name in ("flop_s", "bytes_s"):
+            whole(name, getattr(self, name), at_least=1)
+
+    def flop(self, plan: StepPlan) -> int:
+        """FLOP of the matrix products: each token's matrices, each pair's attention, one row of logits a request."""
+        tokens, requests = plan.new_tokens * self.flop_per_token, plan.requests * self.flop_per_request
+        return tokens + plan.pairs * self.flop_per_pair + requests
+
+    def read_bytes(self, plan: StepPlan) -> int:
+        """Bytes read: the weights once, the KV of each request's context."""
+        return self.weight_bytes + plan.context_tokens * self.kv_bytes_per_token
+
+    def compute_ns(self, plan: StepPlan) -> int:
+        return -(-self.flop(plan) * NS // self.flop_s)
+
+    def read_ns(self, plan: StepPlan) -> int:
+        return -(-self.read_bytes(plan) * NS // self.bytes_s)
+
+    def __call__(self, plan: StepPlan) -> int:
+        return max(self.compute_ns(plan), self.read_ns(plan))
 
 
-def fit_batch1(new_tokens: int, pairs: int) -> int:
-    """Time in ns of a step with so many new tokens and causal pairs, fitted to a single request (clock: fit).
+def device(model: Transformer = QWEN3_8B, card: Card = RTX_PRO_6000, mfu: float = MFU, mbu: float = MBU) -> Device:
+    """The device model of a transformer on a card that reaches these shares of its peaks (clock: FLOP rule).
 
-    The fixed part is paid once per step, whatever the number of requests in it. Source: section 8.2.2.
+    Shares of 1 give the lower bound of section 8.2.1; the defaults are those measured there. Raises InputError for
+    shares outside 0 ... 1, a card without a published peak, and layers that do not attend to the full context by heads.
     """
-    n, q = whole("new_tokens", new_tokens, at_least=1), whole("pairs", pairs)
-    return FIT.fixed_ns + FIT.per_new_token_ns * n + FIT.per_causal_pair_ns * q
+    for name, share in (("mfu", mfu), ("mbu", mbu)):
+        if not 0 < finite(name, share) <= 1:
+            raise InputError(name, share, "a share above 0 and at most 1")
+    if card.bf16_dense_flop_s is None:
+        raise InputError("card", card.name, "a card with a published peak of dense BF16")
+    attentions = [group.attention for group in model.layers]
+    if not all(isinstance(attention, HeadAttention) and attention.window is None for attention in attentions):
+        raise InputError("model", model.name, "a model whose layers all attend to the full context by heads")
+    one_pair, two_pairs = matrix_flops(model, 1, 0, 0), matrix_flops(model, 1, 1, 0)
+    return Device(
+        flop_per_token=2 * one_pair - two_pairs,
+        flop_per_pair=two_pairs - one_pair,
+        flop_per_request=matrix_flops(model, 1, 0, 1) - one_pair,
+        weight_bytes=streamed_weight_bytes(model),
+        kv_bytes_per_token=kv_bytes_per_token(model),
+        flop_s=round(mfu * card.bf16_dense_flop_s),
+        bytes_s=round(mbu * card.bandwidth_bytes_s),
+    )
+
+
+@dataclass(frozen=True)
+class LaunchBound:
+    """The longer of the time in which the host submits a step's work and that of the device: both work at once.
+
+    `host_ns` was about 26, 17 and 13 ms in three experiments on the chapter's card. Source: sections 8.2.2 and 8.6.3.
+    """
+
+    host_ns: int
+    device: Device
+
+    def __post_init__(self) -> None:
+        whole("host_ns", self.host_ns, at_most=NS * 3600)
+
+    def __call__(self, plan: StepPlan) -> int:
+        return max(self.host_ns, self.device(plan))
+
+
+@dataclass(frozen=True)
+class MeasuredDecode:
+    """Decode steps as recorded, interpolated by the bytes they read, and never below bytes / peak bandwidth.
+
+    `points` are (bytes, ns) in rising order. Outside them the nearest stretch is continued; `covers` says whether a
+    plan lies inside. Raises InputError when called with a prompt in the step. Source: record step_efficiency.
+    """
+
+    points: tuple[tuple[int, int], ...]
+    device: Device
+
+    def __post_init__(self) -> None:
+        rising = all(left < right for (left, _), (right, _) in pairwise(self.points))
+        if len(self.points) < 2 or not rising:
+            raise InputError("points", self.points, "at least two pairs of bytes and ns, in rising order of bytes")
+
+    def covers(self, plan: StepPlan) -> bool:
+        """Whether the step reads an amount between the least and the most that were recorded."""
+        return self.points[0][0] <= self.device.read_bytes(plan) <= self.points[-1][0]
+
+    def __call__(self, plan: StepPlan) -> int:
+        if not plan.is_decode:
+            raise InputError("plan", plan, "a decode step: one new token for each request")
+        read = self.device.read_bytes(plan)
+        right = min(max(bisect_left(self.points, (read, 0)), 1), len(self.points) - 1)
+        (low, low_ns), (high, high_ns) = self.points[right - 1], self.points[right]
+        between = low_ns + -(-(read - low) * (high_ns - low_ns) // (high - low))
+        return max(between, self.device.read_ns(plan))
+
+
+def _recorded_decode() -> MeasuredDecode:
+    rows = records.record("step_efficiency").where(input_kind="2k_independent")
+    points = ((row["nominal_read_bytes_per_step"], round(row["decode_step_median_ms"] * 10**6)) for row in rows)
+    return MeasuredDecode(tuple(sorted(points)), device(mfu=1, mbu=1))
+
+
+MEASURED_DECODE = _recorded_decode()
+
+
+def tokens_that_fit(
+    interval_ns: int,
+    step_time: StepTime,
+    context: int = 0,
+    decoding: Sequence[int] = (),
+    captured_rows: Sequence[int] = (),
+) -> int:
+    """The most new tokens of one prompt that a step can take on and still end within an interval; 0 if none can.
+
+    The prompt has `context` tokens behind it; `decoding` are the contexts of the requests in decode, one new token
+    each; with `captured_rows` the step runs the smallest captured shape that holds its rows. Source: section 8.2.4.
+    """
+    limit = whole("interval_ns", interval_ns, at_least=1)
+    residents = [(1, context) for context in decoding]
+
+    def takes(tokens: int) -> int:
+        plan = step_plan(*residents, (tokens, context))
+        return step_time(plan._replace(new_tokens=padded_rows(plan.new_tokens, captured_rows)))
+
+    too_many = 1
+    while takes(too_many) <= limit:
+        too_many *= 2
+        if too_many > MOST_TOKENS:
+            raise InputError("step_time", step_time, "a model in which more tokens take more time")
+    fitting = too_many // 2
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
+        fitting, too_many = (middle, too_many) if takes(middle) <= limit else (fitting, middle)
+    return fitting

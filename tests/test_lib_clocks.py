@@ -19,7 +19,7 @@ def test_the_same_decode_step_by_three_clocks_and_the_term_it_is_confused_with()
         Clock.FIT,
     ]
     assert [round(reading.seconds * 1e3, 9) for reading in (client, engine, fixed)] == [26.53, 26.26, 26.22]
-    assert round(fit.seconds * 1e9) == step_time.fit_batch1(new_tokens=1, pairs=2049)
+    assert round(fit.seconds * 1e9) == step_time.FIT(step_time.step_plan((1, 2048)))
 
 
 def test_no_two_readings_are_told_in_the_same_words() -> None:

@@ -123,7 +123,7 @@ def test_a_prefill_as_its_own_pass_adds_exactly_its_time(tokens: int, alone: flo
 @given(st.integers(1, 100_000))
 def test_a_prefill_inside_a_step_adds_its_tokens_and_pairs_and_no_fixed_part(tokens: int) -> None:
     added = delay_of_inserted_prefill(tokens, 0.0, InsertedAs.INSIDE_STEP)
-    alone = step_time.fit_batch1(tokens, step_time.causal_pairs(tokens)) / 1e9
+    alone = step_time.FIT(step_time.step_plan((tokens, 0))) / 1e9
     assert math.isclose(added, alone - step_time.FIT.fixed_ns / 1e9, rel_tol=1e-12)
 
 

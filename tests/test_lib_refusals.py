@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import lib
-from lib import design_problem, latency, memory, model, scheduling, step_time
+from lib import attention, design_problem, latency, memory, model, reads, scheduling, shapes, step_time
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
@@ -37,7 +37,6 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     memory.tokens_stored: {"input_tokens": 8, "output_tokens": 4},
     scheduling.assign_rows: {"outputs": {"A": 1}, "rows": 2, "entry": scheduling.Entry.AT_BORDER},
     memory.left_for_activations: {"capacity_bytes": 32, "weight_bytes": 16, "kv_pool_bytes": 12},
-    model.attended_pairs: {"new_tokens": 4, "cached_tokens": 8, "window": 6},
     model.kv_bytes: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
     model.kv_bytes_by_kind: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
     model.kv_elements: {"model": model.QWEN3_8B, "tokens": 4},
@@ -46,8 +45,18 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     model.streamed_weight_bounds: {"model": model.QWEN3_8B, "batch_tokens": 4, "bytes_per_element": 2},
     model.tokens_that_fit: {"model": model.QWEN3_8B, "available_bytes": 10**6, "bytes_per_element": 2},
     model.weight_bytes: {"model": model.QWEN3_8B, "bytes_per_element": 2},
-    step_time.causal_pairs: {"new_tokens": 4, "context": 8},
-    step_time.fit_batch1: {"new_tokens": 4, "pairs": 42},
+    attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
+    reads.compute_crossover: {"device": step_time.device(), "context": 128},
+    reads.decode_plan: {"batch": 4, "context": 2048},
+    reads.kv_crossover: {"weight_bytes": 10**6, "context": 8, "kv_bytes_per_token": 10},
+    reads.reads_in_pieces: {"weight_bytes": 10**6, "pieces": 2},
+    reads.reads_per_output: {"weight_bytes": 10**6, "batch": 4, "context": 8, "kv_bytes_per_token": 10},
+    reads.resident_bytes: {"all_weight_bytes": 10**6, "batch": 4, "stored_tokens": 9, "kv_bytes_per_token": 10},
+    reads.step_reads: {"weight_bytes": 10**6, "batch": 4, "context": 8, "kv_bytes_per_token": 10},
+    reads.weight_intensity: {"batch": 4, "bytes_per_weight": 2},
+    shapes.padded_rows: {"rows": 17, "captured": (16, 32)},
+    step_time.device: {"mfu": 0.6, "mbu": 0.6},
+    step_time.tokens_that_fit: {"interval_ns": 10**8, "step_time": step_time.FIT, "context": 8},
     design_problem.prefill_alone: {"prompt": Prompt.SHORT},
     design_problem.foreign_delay: {"inserted_as": InsertedAs.OWN_PASS},
     design_problem.timed_request: {
@@ -69,7 +78,6 @@ ZERO_MAKES_NO_SENSE = (
     (latency.prefills_that_fit, "delay_s"),
     (memory.left_for_activations, "capacity_bytes"),
     (memory.left_for_activations, "weight_bytes"),
-    (model.attended_pairs, "new_tokens"),
     (model.kv_bytes, "tokens"),
     (model.kv_bytes, "bytes_per_element"),
     (model.kv_bytes_by_kind, "tokens"),
@@ -79,7 +87,13 @@ ZERO_MAKES_NO_SENSE = (
     (model.paged_kv_bytes, "page_tokens"),
     (model.streamed_weight_bounds, "batch_tokens"),
     (model.weight_bytes, "bytes_per_element"),
-    (step_time.fit_batch1, "new_tokens"),
+    (reads.kv_crossover, "context"),
+    (reads.reads_per_output, "batch"),
+    (reads.reads_in_pieces, "pieces"),
+    (shapes.padded_rows, "rows"),
+    (step_time.device, "mfu"),
+    (step_time.device, "mbu"),
+    (step_time.tokens_that_fit, "interval_ns"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
 )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib.attention import causal_pairs
 from lib.checks import InputError
 from lib.model import (
     PRESETS,
@@ -19,12 +20,10 @@ from lib.model import (
     LatentForm,
     Recurrent,
     Transformer,
-    attended_pairs,
     from_config,
     matrix_flops,
     preset,
 )
-from lib.step_time import causal_pairs
 from tests.public_models import MODELS as PUBLIC
 from tests.test_lib_model import MODELS, shapes_of_attention, shapes_of_ffn
 
@@ -97,8 +96,8 @@ def test_flops_are_what_counting_gives(
 
 @given(NEW, CACHED, st.none() | st.integers(1, 15))
 def test_pairs_are_what_counting_gives(new: int, cached: int, window: int | None) -> None:
-    assert attended_pairs(new, cached, window) == pairs_one_by_one(new, cached, window)
-    assert attended_pairs(new, cached) == causal_pairs(new, cached)
+    assert causal_pairs(new, cached, window) == pairs_one_by_one(new, cached, window)
+    assert causal_pairs(new, cached) == causal_pairs(new, cached, window=new + cached)
 
 
 @given(MODELS, NEW, CACHED, st.data())
@@ -169,7 +168,7 @@ def test_what_makes_no_sense_is_refused(parameter: str, values: tuple[Any, ...])
 def test_a_window_of_nothing_is_refused() -> None:
     for window in (0, -1, 1.5, True):
         with pytest.raises(InputError, match=r"^window is "):
-            attended_pairs(4, 8, window)  # type: ignore[arg-type]
+            causal_pairs(4, 8, window)  # type: ignore[arg-type]
 
 
 def test_huge_counts_are_exact() -> None:

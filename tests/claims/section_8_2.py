@@ -7,7 +7,7 @@ from tests.claims.claim import Claim
 
 
 def fit_ms(new_tokens: int, context: int) -> float:
-    return step_time.fit_batch1(new_tokens, step_time.causal_pairs(new_tokens, context)) / 1e6
+    return step_time.FIT(step_time.step_plan((new_tokens, context))) / 1e6
 
 
 def inside() -> float:
