@@ -126,9 +126,11 @@ class Device:
         return self.weight_bytes + plan.context_tokens * self.kv_bytes_per_token
 
     def compute_ns(self, plan: StepPlan) -> int:
+        """Time to compute it, rounded up."""
         return -(-self.flop(plan) * NS // self.flop_s)
 
     def read_ns(self, plan: StepPlan) -> int:
+        """Time to read it, rounded up."""
         return -(-self.read_bytes(plan) * NS // self.bytes_s)
 
     def __call__(self, plan: StepPlan) -> int:

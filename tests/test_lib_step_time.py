@@ -125,7 +125,7 @@ def test_between_two_records_a_step_lies_between() -> None:
 
 
 def test_the_record_of_decode_steps_knows_no_prompts() -> None:
-    with pytest.raises(InputError, match="plan is .*allowed: a decode step"):
+    with pytest.raises(InputError, match=r"plan is .*allowed: a decode step"):
         MEASURED_DECODE(step_plan((1, 2048), (2, 0)))
 
 
