@@ -12,14 +12,15 @@ from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.page import box, new_page, write
 from figures.words import words
-from lib import scheduling
 from lib.checks import one_of, whole
-from lib.scheduling import Entry, Step
+from lib.fast_forward import simulate
+from lib.scheduling import Entry, Policy, Request
 
 PAGE_PT = 226
 REQUESTS = ("A", "B", "C")
 # More rows or outputs than these could not be seen.
 MOST = 32
+Step = tuple[str | None, ...]  # the request in each row, None for an idle one
 
 
 class View(StrEnum):
@@ -61,12 +62,12 @@ def rows_and_state(
     return page
 
 
-def steps_of(rows: int, a: int, b: int, c: int, entry: Entry) -> tuple[Step, ...]:
-    """The steps of the figure's three requests, all of them waiting from the start."""
-    outputs = {
-        name.upper(): whole(name, count, at_least=1, at_most=MOST) for name, count in (("a", a), ("b", b), ("c", c))
-    }
-    return scheduling.assign_rows(outputs, whole("rows", rows, at_least=1, at_most=MOST), entry)
+def steps_of(rows: int, a: int, b: int, c: int, entry: Entry) -> list[Step]:
+    """Who has each row in each step: the figure's three requests, of one token each, all waiting from the start."""
+    counts = [whole(name, count, at_least=1, at_most=MOST) for name, count in (("a", a), ("b", b), ("c", c))]
+    policy = Policy(whole("rows", rows, at_least=1, at_most=MOST), entry)
+    schedule = simulate([Request(arrival_ns=0, prompt=1, output=count) for count in counts], policy)
+    return [tuple(None if place is None else REQUESTS[place] for place in step) for step in schedule.rows_by_step()]
 
 
 def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
@@ -75,23 +76,23 @@ def rows_readouts(**settings: Any) -> tuple[Readout, ...]:
     one_of("view", settings["view"], View)
     seen = steps[: whole("step", settings["step"], at_least=1, at_most=MOST)]
     last = seen[-1]
-    rows = ", ".join(f"{row + 1}: {name or 'idle'}" for row, name in enumerate(last.rows))
+    rows = ", ".join(f"{row + 1}: {name or 'idle'}" for row, name in enumerate(last))
     return (
-        Readout("idle rows so far", sum(one.idle_rows for one in seen), ""),
-        Readout("rows computed so far", sum(len(one.rows) - one.idle_rows for one in seen), ""),
+        Readout("idle rows so far", sum(one.count(None) for one in seen), ""),
+        Readout("rows computed so far", sum(len(one) - one.count(None) for one in seen), ""),
         Readout("outputs and steps in all", f"{settings['a'] + settings['b'] + settings['c']} in {len(steps)}"),
         Readout("row: request, in this step", rows),
-        Readout("KV held in this step", ", ".join(last.holding)),
+        Readout("KV held in this step", ", ".join(sorted(filter(None, last)))),
     )
 
 
 def _ask_whose_kv() -> Question:
-    first, second = scheduling.assign_rows({"A": 2, "B": 1, "C": 1}, 2, Entry.AT_BORDER)
+    first, second = steps_of(rows=2, a=2, b=1, c=1, entry=Entry.AT_BORDER)
     return Question(
-        text=f"Two rows, two steps. In step 1, row 2 computes {first.rows[1]}, which ends there. In step 2 the same "
+        text=f"Two rows, two steps. In step 1, row 2 computes {first[1]}, which ends there. In step 2 the same "
         "row computes the next request. Whose KV does row 2 read in step 2?",
         choices=("A", "B", "C", "none"),
-        answer=str(second.rows[1]),
+        answer=str(second[1]),
         reveals={"step": 2},
         because="The row passes on, the state does not: KV belongs to a request and is found by its name, whatever row "
         "the request is computed in. What the row computed a step before has left nothing in it.",
@@ -123,16 +124,16 @@ Cell = tuple[str, str, str] | None  # text, fill, hatch
 
 
 def _by_row(step: Step) -> list[Cell]:
-    return [(name, style.REQUEST[name], "") if name else ("", style.PAPER, "////") for name in step.rows]
+    return [(name, style.REQUEST[name], "") if name else ("", style.PAPER, "////") for name in step]
 
 
 def _by_request(step: Step) -> list[Cell]:
-    places = {name: row for row, name in enumerate(step.rows) if name}
+    places = {name: row for row, name in enumerate(step) if name}
     return [(str(places[name] + 1), style.REQUEST[name], "") if name in places else None for name in REQUESTS]
 
 
 def _held(step: Step) -> list[Cell]:
-    return [("KV", style.REQUEST[name], "") if name in step.holding else None for name in REQUESTS]
+    return [("KV", style.REQUEST[name], "") if name in step else None for name in REQUESTS]
 
 
 def _draw_grid(axes: Axes, names: Sequence[str], columns: Sequence[Sequence[Cell]], looked_at: int) -> None:

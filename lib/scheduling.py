@@ -1,10 +1,52 @@
-"""Who is computed when: requests, the rows they take in each step, and when a waiting one may enter."""
+"""Who is computed when: requests, the limits under which a step hands out tokens, and the plain loop over the steps.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+One form covers prefill, chunks, cached prefixes and decode: a request has tokens known and tokens computed, and a step
+computes some of those still to be computed. A step that computes the last known token yields one more, an output.
+Times are whole nanoseconds. `lib.fast_forward.simulate` gives the same schedule without walking every step.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice, pairwise
 
 from lib.checks import InputError, one_of, whole
+from lib.schedule import MOST_NS, Part, Schedule, Stretch
+from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
+
+UNLIMITED = 2**62
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: its arrival, tokens in, the outputs it will give and the most that it declares (by default those).
+
+    The first `cached_prefix` tokens of the prompt stand in KV already; at least the last one is always computed. Raises
+    InputError for what makes no sense, such as more outputs than declared.
+    """
+
+    arrival_ns: int
+    prompt: int
+    output: int
+    max_output: int | None = None
+    cached_prefix: int = 0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        whole("arrival_ns", self.arrival_ns, at_most=MOST_NS)
+        whole("prompt", self.prompt, at_least=1, at_most=MOST_TOKENS)
+        whole("output", self.output, at_least=1, at_most=MOST_TOKENS)
+        if self.max_output is not None:
+            declared = whole("max_output", self.max_output, at_least=1, at_most=MOST_TOKENS)
+            whole("output", self.output, at_least=1, at_most=declared)
+        if self.cached_prefix:
+            whole("cached_prefix", self.cached_prefix, at_most=self.prompt - 1)
+
+    @property
+    def declared_output(self) -> int:
+        """The most outputs it may give: what admission has to reckon with."""
+        return self.output if self.max_output is None else self.max_output
 
 
 class Entry(StrEnum):
@@ -14,36 +56,171 @@ class Entry(StrEnum):
     WHEN_ALL_ENDED = "when all running ones have ended"
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step: the request in each row (None for an idle row) and the requests whose KV is held while it runs."""
+class Order(StrEnum):
+    """Who takes from a step's tokens first."""
 
-    rows: tuple[str | None, ...]
-    holding: tuple[str, ...]
+    DECODES_FIRST = "decodes first"
+    BY_ADMISSION = "in order of admission"
+    PROMPTS_FIRST = "prompts first"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The limits under which a step hands out tokens; waiting requests enter first come, first served.
+
+    At most `max_running` requests have a row. `chunk` limits the tokens of one request in a step, `token_budget` those
+    of all; None means no limit. Where all must have ended, a group waits up to `wait_to_fill_ns` from the arrival of
+    its first for the rows to be filled. Raises InputError for a budget that the running requests alone could exceed.
+    Source: section 8.2.2.
+    """
+
+    max_running: int
+    entry: Entry = Entry.AT_BORDER
+    wait_to_fill_ns: int = 0
+    chunk: int | None = None
+    token_budget: int | None = None
+    order: Order = Order.DECODES_FIRST
+
+    def __post_init__(self) -> None:
+        whole("max_running", self.max_running, at_least=1, at_most=MOST_TOKENS)
+        whole("wait_to_fill_ns", self.wait_to_fill_ns, at_most=MOST_NS)
+        one_of("entry", self.entry, Entry)
+        one_of("order", self.order, Order)
+        if self.entry != Entry.WHEN_ALL_ENDED and self.wait_to_fill_ns:
+            raise InputError("wait_to_fill_ns", self.wait_to_fill_ns, "0 where requests enter at each border")
+        if self.chunk is not None:
+            whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
+        if self.token_budget is not None and whole("token_budget", self.token_budget) < self.max_running:
+            allowed = f"at least max_running, {self.max_running}: each running request needs a token"
+            raise InputError("token_budget", self.token_budget, allowed)
 
     @property
-    def idle_rows(self) -> int:
-        return self.rows.count(None)
+    def most_per_request(self) -> int:
+        """Tokens that one request can get in a step."""
+        return self.chunk or UNLIMITED
+
+    @property
+    def most_per_step(self) -> int:
+        """Tokens that a step can hold."""
+        return self.token_budget or UNLIMITED
 
 
-def assign_rows(outputs: Mapping[str, int], rows: int, entry: Entry) -> tuple[Step, ...]:
-    """The steps in which requests, all waiting from the start, yield their outputs, one a step for each that has a row.
+def fixed_batch(max_running: int, wait_to_fill_ns: int = 0) -> Policy:
+    """Whole groups: nobody enters until all of a group have ended; whole prompts in one step. Figure 8-5."""
+    return Policy(max_running, Entry.WHEN_ALL_ENDED, wait_to_fill_ns)
 
-    A row belongs to a step only; a request keeps its row while it runs, and its KV until its last output. Raises
-    InputError for no requests, outputs or rows. Source: section 8.1.1, figure 8-1.
+
+def continuous(max_running: int) -> Policy:
+    """A free row is filled at the next border; whole prompts in one step, beside the decodes. Figure 8-6."""
+    return Policy(max_running)
+
+
+def chunked(max_running: int, chunk: int, token_budget: int, order: Order = Order.DECODES_FIRST) -> Policy:
+    """Continuous, but prompts are computed in chunks under a token budget. Figure 8-7."""
+    return Policy(max_running, chunk=chunk, token_budget=token_budget, order=order)
+
+
+def in_order_of_arrival(requests: Iterable[Request], policy: Policy) -> tuple[Request, ...]:
+    """The requests, if there are any and each arrives no earlier than the one before it, under a policy that is one.
+
+    Raises InputError otherwise.
     """
-    if not outputs:
-        raise InputError("outputs", outputs, "at least one request")
-    rows = whole("rows", rows, at_least=1)
-    entry = one_of("entry", entry, Entry)
-    left = {name: whole(name, count, at_least=1) for name, count in outputs.items()}
-    waiting, steps = list(left), []
-    in_row: list[str | None] = [None] * rows
-    while waiting or any(in_row):
-        if entry is Entry.AT_BORDER or not any(in_row):
-            in_row = [name or (waiting.pop(0) if waiting else None) for name in in_row]
-        steps.append(Step(tuple(in_row), tuple(sorted(name for name in in_row if name))))
-        for name in filter(None, in_row):
-            left[name] -= 1
-        in_row = [name if name and left[name] else None for name in in_row]
-    return tuple(steps)
+    if not isinstance(policy, Policy):
+        raise InputError("policy", policy, "a Policy, such as fixed_batch(2), continuous(2) or chunked(2, 2048, 4096)")
+    load = tuple(requests)
+    if not load:
+        raise InputError("requests", load, "at least one request")
+    for earlier, later in pairwise(load):
+        if later.arrival_ns < earlier.arrival_ns:
+            raise InputError("arrival_ns", later.arrival_ns, f"none before its predecessor, {earlier.arrival_ns}")
+    return load
+
+
+@dataclass(eq=False)
+class _Running:
+    """One request on its way: its place among all, tokens known and tokens computed."""
+
+    place: int
+    request: Request
+    known: int = field(init=False)
+    computed: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known, self.computed = self.request.prompt, self.request.cached_prefix
+
+    @property
+    def outputs(self) -> int:
+        return self.known - self.request.prompt
+
+
+def walk(requests: Sequence[Request], policy: Policy, step_time: StepTime = FIT) -> Schedule:
+    """The schedule of requests in order of arrival, step by step: the plain loop that every faster one must equal.
+
+    The scheduler acts at borders of steps only; what arrives during a step waits for its end. A request ends with the
+    step that yields its last output, which is never computed itself. Raises InputError for no requests, arrivals out
+    of order, and times beyond 2^63 ns. Source: section 8.2.2.
+    """
+    load = in_order_of_arrival(requests, policy)
+    waiting, running, now = deque(map(_Running, range(len(load)), load)), list[_Running](), 0
+    stretches, skipped = list[Stretch](), dict[int, list[int]]()
+    started, first_output, last_output = [0] * len(load), [0] * len(load), [0] * len(load)
+    while waiting or running:
+        if not running:
+            group = [one.request.arrival_ns for one in islice(waiting, policy.max_running)]
+            now = max(now, next_start(group, policy))
+        given = _hand_out(running, _may_enter(waiting, running, policy, now), policy)
+        step = len(stretches)
+        for one in given:
+            if one not in running:
+                assert one is waiting.popleft()
+                running.append(one)
+                started[one.place] = step
+        for one in running:
+            if one.outputs and one not in given:
+                skipped.setdefault(one.place, []).append(step)
+        duration = step_time(step_plan(*((new, one.computed) for one, new in given.items())))
+        prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.outputs)
+        stretches.append(Stretch(1, now, duration, 0, len(given) - len(prompts), prompts))
+        now += duration
+        for one, new in given.items():
+            one.computed += new
+            if one.computed == one.known:
+                first_output[one.place] = first_output[one.place] if one.outputs else step
+                last_output[one.place] = step
+                one.known += 1
+        running = [one for one in running if one.outputs < one.request.output]
+    return Schedule(load, policy.max_running, step_time, stretches, started, first_output, last_output, skipped)
+
+
+def next_start(arrivals: Sequence[int], policy: Policy) -> int:
+    """When work begins again after nothing ran, from the arrivals of those that would fill the rows.
+
+    With the first of them, or, where a group waits to be filled, once the rows are full or it has waited long enough.
+    """
+    waited = arrivals[0] + policy.wait_to_fill_ns
+    return min(waited, arrivals[-1]) if len(arrivals) == policy.max_running else waited
+
+
+def _may_enter(waiting: Sequence[_Running], running: Sequence[_Running], policy: Policy, now: int) -> list[_Running]:
+    """The waiting requests that have arrived and for which there is a row, first come, first served."""
+    if running and policy.entry == Entry.WHEN_ALL_ENDED:
+        return []
+    rows = policy.max_running - len(running)
+    return [one for one in islice(waiting, rows) if one.request.arrival_ns <= now]
+
+
+def _hand_out(running: Sequence[_Running], newcomers: Sequence[_Running], policy: Policy) -> dict[_Running, int]:
+    """The new tokens of each request that gets any in this step; a newcomer that gets none does not enter."""
+    decodes, prompts = [one for one in running if one.outputs], [one for one in running if not one.outputs]
+    turn = {
+        Order.DECODES_FIRST: [*decodes, *prompts, *newcomers],
+        Order.BY_ADMISSION: [*running, *newcomers],
+        Order.PROMPTS_FIRST: [*prompts, *newcomers, *decodes],
+    }
+    left, given = policy.most_per_step, {}
+    for one in turn[policy.order]:
+        new = min(one.known - one.computed, policy.most_per_request, left)
+        if new:
+            given[one] = new
+            left -= new
+    return given

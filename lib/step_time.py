@@ -4,8 +4,9 @@ A model is called with a `StepPlan` and gives whole nanoseconds. `FIT` is the ch
 `Device` counts FLOP and bytes; `LaunchBound` adds the host that submits the work; `MeasuredDecode` looks up the record.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -45,7 +46,20 @@ class StepPlan(NamedTuple):
         return self.new_tokens == self.requests
 
 
-StepTime = Callable[[StepPlan], int]
+class StepTime(ABC):
+    """A model of step times: a plan in, whole ns out; more tokens, pairs or context never take less."""
+
+    @abstractmethod
+    def __call__(self, plan: StepPlan) -> int:
+        """The time of one step."""
+
+    def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        """How many decode steps in a row are one closed form, the time of the first, and by how much each grows, in ns.
+
+        The first has so many requests and pairs, each further one a pair more for each request; at most `most` steps.
+        A model that knows nothing better says one step.
+        """
+        return 1, self(decode_step(decodes, pairs)), 0
 
 
 def step_plan(*segments: tuple[int, int]) -> StepPlan:
@@ -60,8 +74,13 @@ def step_plan(*segments: tuple[int, int]) -> StepPlan:
     return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
 
 
+def decode_step(decodes: int, pairs: int) -> StepPlan:
+    """The plan of a step in which so many requests have one new token each, and so many pairs together."""
+    return StepPlan(decodes, pairs, pairs - decodes, decodes)
+
+
 @dataclass(frozen=True)
-class Fit:
+class Fit(StepTime):
     """A step time in three terms, in ns: per step, per new token, per query-key pair (clock: fit).
 
     The fixed part is paid once per step, whatever the number of requests in it. Source: section 8.2.2.
@@ -80,6 +99,10 @@ class Fit:
     def __call__(self, plan: StepPlan) -> int:
         return self.fixed_ns + self.per_new_token_ns * plan.new_tokens + self.per_causal_pair_ns * plan.pairs
 
+    def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        growth = self.per_causal_pair_ns
+        return most, self.fixed_ns + self.per_new_token_ns * decodes + growth * pairs, growth * decodes
+
 
 _TERMS = {row["term"]: row["rounded_value_used_in_chapter_ns"] for row in records.record("step_time_fit").rows}
 FIT = Fit(_TERMS["fixed_per_step"], _TERMS["per_new_token"], _TERMS["per_causal_pair"])
@@ -96,7 +119,7 @@ MBU = _independent(64)["decode_bandwidth_efficiency_fraction"]
 
 
 @dataclass(frozen=True)
-class Device:
+class Device(StepTime):
     """The time the device itself needs: the longer of computing and reading, each at the rate that is reached.
 
     FLOP per token, pair and request, bytes of weights and of KV per token in context, and the two rates per second.
@@ -164,7 +187,7 @@ def device(model: Transformer = QWEN3_8B, card: Card = RTX_PRO_6000, mfu: float 
 
 
 @dataclass(frozen=True)
-class LaunchBound:
+class LaunchBound(StepTime):
     """The longer of the time in which the host submits a step's work and that of the device: both work at once.
 
     `host_ns` was about 26, 17 and 13 ms in three experiments on the chapter's card. Source: sections 8.2.2 and 8.6.3.
@@ -179,9 +202,15 @@ class LaunchBound:
     def __call__(self, plan: StepPlan) -> int:
         return max(self.host_ns, self.device(plan))
 
+    def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        last = decode_step(decodes, pairs + decodes * (most - 1))
+        return (
+            (most, self.host_ns, 0) if self.device(last) <= self.host_ns else super().decode_stretch(decodes, pairs, 1)
+        )
+
 
 @dataclass(frozen=True)
-class MeasuredDecode:
+class MeasuredDecode(StepTime):
     """Decode steps as recorded, interpolated by the bytes they read, and never below bytes / peak bandwidth.
 
     `points` are (bytes, ns) in rising order. Outside them the nearest stretch is continued; `covers` says whether a

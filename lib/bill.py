@@ -1,0 +1,66 @@
+"""The bill of a request: every nanosecond from its arrival to its last output, booked to what it was spent on."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lib.checks import whole
+from lib.schedule import Part, Schedule, Step
+from lib.step_time import step_plan
+
+
+class Account(StrEnum):
+    """What a request's time is booked to, beside the prompts of others, which are named one by one."""
+
+    QUEUE = "queue"
+    OWN_PREFILL = "own prefill"
+    OWN_DECODE = "own decode"
+    OTHERS_DECODE = "decode of others"
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Nanoseconds by account; those of another request's prefill stand under its place."""
+
+    booked_ns: Mapping[Account | int, int]
+
+    @property
+    def total_ns(self) -> int:
+        """Exactly the time from arrival to last output."""
+        return sum(self.booked_ns.values())
+
+
+def bill(schedule: Schedule, place: int) -> Bill:
+    """What one request of a schedule spent its time on, from its arrival to its last output.
+
+    All before its first step is queue. Each later step is built up by the schedule's own model of step times: the
+    request's own part first, at the price that it would have alone, then the others in decode, then each other prompt;
+    each is booked what it adds. Source: sections 8.1.1 and 8.2.2.
+    """
+    place = whole("place", place, at_most=len(schedule.requests) - 1)
+    booked: Counter[Account | int] = Counter({Account.QUEUE: int(schedule.queue_ns[place])})
+    for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
+        parts: tuple[Part, ...] = ()
+        paid = 0
+        for account, more in _in_turn(step, place):
+            parts += more
+            price = schedule.step_time(step_plan(*((part.new_tokens, part.context) for part in parts)))
+            booked[account] += price - paid
+            paid = price
+        assert paid == step.end_ns - step.start_ns
+    paid_for = Bill(dict(booked))
+    assert paid_for.total_ns == schedule.finish_ns[place] - schedule.arrival_ns[place]
+    return paid_for
+
+
+def _in_turn(step: Step, place: int) -> Iterator[tuple[Account | int, tuple[Part, ...]]]:
+    """The parts of a step as they are booked: one's own, the others in decode, each other prompt."""
+    for account, parts in ((Account.OWN_PREFILL, step.prompts), (Account.OWN_DECODE, step.decodes)):
+        if own := tuple(part for part in parts if part.place == place):
+            yield account, own
+    if others := tuple(part for part in step.decodes if part.place != place):
+        yield Account.OTHERS_DECODE, others
+    for part in step.prompts:
+        if part.place != place:
+            yield part.place, (part,)

@@ -1,0 +1,265 @@
+"""What came of a schedule: stretches of equal steps, expanded on demand, and the times of each request.
+
+All times are whole nanoseconds from time 0; steps and requests are counted from 0.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lib.checks import InputError, whole
+from lib.step_time import StepTime
+
+if TYPE_CHECKING:
+    from lib.scheduling import Request
+
+MOST_NS = 2**63 - 1
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Part(NamedTuple):
+    """What one request has in one step: new tokens behind so many in context."""
+
+    place: int
+    new_tokens: int
+    context: int
+
+
+class Stretch(NamedTuple):
+    """Steps in a row with the same requests: the first takes `duration_ns`, each further one `growth_ns` more.
+
+    `decodes` requests have one token in each step; `prompts` are the parts of the others, in a stretch of one step.
+    """
+
+    steps: int
+    start_ns: int
+    duration_ns: int
+    growth_ns: int
+    decodes: int
+    prompts: tuple[Part, ...]
+
+    def end_ns(self, steps: int) -> int:
+        """When so many of its steps have ended."""
+        return self.start_ns + steps * self.duration_ns + self.growth_ns * (steps * (steps - 1) // 2)
+
+
+class Step(NamedTuple):
+    """One step: when it ran, the parts of prompts in it and those of requests in decode."""
+
+    start_ns: int
+    end_ns: int
+    prompts: tuple[Part, ...]
+    decodes: tuple[Part, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return self.decodes + self.prompts
+
+
+class Interval(NamedTuple):
+    """The time between two outputs of a request; `output` is the number, from 1, of the earlier of the two."""
+
+    place: int
+    output: int
+    length_ns: int
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps of a run and, for each request, the steps in which it started and gave its first and last output.
+
+    Between those two it gives an output in every step but the `skipped` ones, in which it got no token.
+    """
+
+    requests: tuple["Request", ...]
+    rows: int
+    step_time: StepTime
+    stretches: Sequence[Stretch]
+    started_step: Sequence[int]
+    first_output_step: Sequence[int]
+    last_output_step: Sequence[int]
+    skipped: Mapping[int, Sequence[int]]
+
+    def __post_init__(self) -> None:
+        if self.total_ns > MOST_NS:
+            raise InputError("end of the last step", self.total_ns, f"at most {MOST_NS:,} ns")
+
+    @property
+    def total_ns(self) -> int:
+        """The end of the last step, from time 0."""
+        last = self.stretches[-1]
+        return last.end_ns(last.steps)
+
+    @property
+    def step_count(self) -> int:
+        return int(self._first_steps[-1]) + self.stretches[-1].steps
+
+    @cached_property
+    def _columns(self) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+        counts, starts, durations, growths, decodes, _ = zip(*self.stretches, strict=True)
+        return tuple(np.array(column, np.int64) for column in (counts, starts, durations, growths, decodes))  # type: ignore[return-value]
+
+    @cached_property
+    def _first_steps(self) -> Integers:
+        """The first step of each stretch."""
+        counts = self._columns[0]
+        return np.cumsum(counts) - counts
+
+    def _stretch_of(self, steps: Sequence[int] | Integers) -> Integers:
+        at: Integers = np.searchsorted(self._first_steps, np.asarray(steps, np.int64), side="right") - 1
+        return at
+
+    def _end_of(self, steps: Sequence[int]) -> Integers:
+        _, starts, durations, growths, _ = self._columns
+        at = self._stretch_of(steps)
+        done = np.asarray(steps, np.int64) - self._first_steps[at] + 1
+        return starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
+
+    @cached_property
+    def arrival_ns(self) -> Integers:
+        """When each request arrived."""
+        return np.array([request.arrival_ns for request in self.requests], np.int64)
+
+    @cached_property
+    def started_ns(self) -> Integers:
+        """When the first step that computes something of each request began."""
+        # A request enters at a border, so its first step begins a stretch.
+        return self._columns[1][self._stretch_of(self.started_step)]
+
+    @cached_property
+    def first_token_ns(self) -> Integers:
+        """When each request gave its first output."""
+        return self._end_of(self.first_output_step)
+
+    @cached_property
+    def finish_ns(self) -> Integers:
+        """When each request gave its last output."""
+        return self._end_of(self.last_output_step)
+
+    @property
+    def queue_ns(self) -> Integers:
+        """How long each request waited before its first step."""
+        return self.started_ns - self.arrival_ns
+
+    @property
+    def ttft_ns(self) -> Integers:
+        """Time to first token of each request, from its arrival."""
+        return self.first_token_ns - self.arrival_ns
+
+    def output_times_ns(self, place: int) -> list[int]:
+        """When a request gave each of its outputs."""
+        place = whole("place", place, at_most=len(self.requests) - 1)
+        skipped = set(self.skipped.get(place, ()))
+        steps = range(self.first_output_step[place], self.last_output_step[place] + 1)
+        return [int(end) for end in self._end_of([step for step in steps if step not in skipped])]
+
+    def intervals_ns(self, place: int) -> list[int]:
+        """The times between the outputs of a request, one fewer than outputs. TTFT is none of them."""
+        return [int(length) for length in np.diff(self.output_times_ns(place))]
+
+    @cached_property
+    def longest_interval_ns(self) -> Integers:
+        """The longest interval of each request; 0 for a single output."""
+        counts, _, durations, growths, _ = self._columns
+        longest = durations + growths * (counts - 1)
+        # A request's outputs begin and end with a stretch, so its longest interval is the longest of whole stretches.
+        first, last = self._stretch_of(self.first_output_step) + 1, self._stretch_of(self.last_output_step)
+        found = _largest_within(longest, first, last)
+        for place in self.skipped:
+            found[place] = max(self.intervals_ns(place))
+        return found
+
+    def longest_interval(self) -> Interval | None:
+        """The longest interval of all, the earliest of equals; None if no request gives two outputs."""
+        if all(request.output == 1 for request in self.requests):
+            return None
+        place = int(np.argmax(self.longest_interval_ns))
+        lengths = self.intervals_ns(place)
+        return Interval(place, lengths.index(max(lengths)) + 1, max(lengths))
+
+    def steps_of(self, interval: Interval) -> range:
+        """The steps that lie in an interval; more than one where the request skipped some."""
+        place, skipped = interval.place, set(self.skipped.get(interval.place, ()))
+        outputs = range(self.first_output_step[place], self.last_output_step[place] + 1)
+        earlier, later = [step for step in outputs if step not in skipped][interval.output - 1 : interval.output + 1]
+        return range(earlier + 1, later + 1)
+
+    @property
+    def row_steps(self) -> int:
+        """Rows of all steps together, idle ones too."""
+        return self.rows * self.step_count
+
+    @property
+    def idle_rows(self) -> int:
+        """Rows in which nothing was computed, summed over the steps."""
+        return self.row_steps - sum(s.steps * (s.decodes + len(s.prompts)) for s in self.stretches)
+
+    @cached_property
+    def peak_kv_tokens(self) -> int:
+        """The most tokens of KV held at once: those computed or cached of requests that have started and not ended."""
+        counts, _, _, _, decodes = self._columns
+        grown = counts * decodes
+        for place, stretch in enumerate(self.stretches):
+            if stretch.prompts:
+                grown[place] += sum(part.new_tokens for part in stretch.prompts)
+        at_start = np.zeros(len(counts), np.int64)
+        np.add.at(at_start, self._stretch_of(self.started_step), [request.cached_prefix for request in self.requests])
+        released = np.zeros(len(counts), np.int64)
+        held_at_end = [request.prompt + request.output - 1 for request in self.requests]
+        np.add.at(released, self._stretch_of(self.last_output_step), held_at_end)
+        return int(np.max(np.cumsum(at_start + grown - released) + released))
+
+    def rows_by_step(self) -> list[tuple[int | None, ...]]:
+        """Who has each row in each step: from its first step to its last; a newcomer takes the first free row."""
+        rows: list[int | None] = [None] * self.rows
+        found, entering = [], sorted(range(len(self.requests)), key=lambda place: (self.started_step[place], place))
+        for step in range(self.step_count):
+            while entering and self.started_step[entering[0]] == step:
+                rows[rows.index(None)] = entering.pop(0)
+            found.append(tuple(rows))
+            rows = [None if place is None or self.last_output_step[place] == step else place for place in rows]
+        return found
+
+    def steps(self, first: int = 0, beyond: int | None = None) -> Iterator[Step]:
+        """The steps from `first` to the one before `beyond`, expanded."""
+        end = self.step_count if beyond is None else beyond
+        firsts, lasts = np.asarray(self.first_output_step), np.asarray(self.last_output_step)
+        decoding = [int(place) for place in np.flatnonzero((firsts < end) & (lasts > first - 1))]
+        for step in range(first, end):
+            at = int(self._stretch_of([step])[0])
+            stretch, done = self.stretches[at], step - int(self._first_steps[at])
+            decodes = (self._decode_part(place, step) for place in decoding)
+            yield Step(
+                stretch.end_ns(done),
+                stretch.end_ns(done + 1),
+                stretch.prompts,
+                tuple(part for part in decodes if part is not None),
+            )
+
+    def _decode_part(self, place: int, step: int) -> Part | None:
+        """The part of a request in decode in a step, or None where it has none."""
+        skipped = self.skipped.get(place, ())
+        first = self.first_output_step[place]
+        if not first < step <= self.last_output_step[place] or step in skipped:
+            return None
+        outputs = step - first - sum(1 for each in skipped if each < step)
+        return Part(place, 1, self.requests[place].prompt + outputs - 1)
+
+
+def _largest_within(values: Integers, first: Integers, last: Integers) -> Integers:
+    """The largest of `values[first : last + 1]` for each pair of bounds, 0 where that is empty."""
+    tables = [values]
+    while 2 ** len(tables) <= len(values):
+        half = 2 ** (len(tables) - 1)
+        tables.append(np.maximum(tables[-1][:-half], tables[-1][half:]))
+    size = last - first + 1
+    found = np.zeros(len(first), np.int64)
+    level = np.maximum(np.frexp(np.maximum(size, 1))[1] - 1, 0)
+    for power, table in enumerate(tables):
+        here = (size > 0) & (level == power)
+        left, right = first[here], last[here] - 2**power + 1
+        found[here] = np.maximum(table[left], table[right])
+    return found
