@@ -116,7 +116,8 @@ class Schedule:
         _, starts, durations, growths, _ = self._columns
         at = self._stretch_of(steps)
         done = np.asarray(steps, np.int64) - self._first_steps[at] + 1
-        return starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
+        ends: Integers = starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
+        return ends
 
     @cached_property
     def arrival_ns(self) -> Integers:

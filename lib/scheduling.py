@@ -117,6 +117,7 @@ def continuous(max_running: int) -> Policy:
 
 def chunked(max_running: int, chunk: int, token_budget: int, order: Order = Order.DECODES_FIRST) -> Policy:
     """Continuous, but prompts are computed in chunks under a token budget. Figure 8-7."""
+    chunk, token_budget = whole("chunk", chunk, at_least=1), whole("token_budget", token_budget)
     return Policy(max_running, chunk=chunk, token_budget=token_budget, order=order)
 
 

@@ -59,7 +59,7 @@ class StepTime(ABC):
         The first has so many requests and pairs, each further one a pair more for each request; at most `most` steps.
         A model that knows nothing better says one step.
         """
-        return 1, self(decode_step(decodes, pairs)), 0
+        return 1, self(_decode_step(decodes, pairs)), 0
 
 
 def step_plan(*segments: tuple[int, int]) -> StepPlan:
@@ -74,7 +74,7 @@ def step_plan(*segments: tuple[int, int]) -> StepPlan:
     return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
 
 
-def decode_step(decodes: int, pairs: int) -> StepPlan:
+def _decode_step(decodes: int, pairs: int) -> StepPlan:
     """The plan of a step in which so many requests have one new token each, and so many pairs together."""
     return StepPlan(decodes, pairs, pairs - decodes, decodes)
 
@@ -100,6 +100,7 @@ class Fit(StepTime):
         return self.fixed_ns + self.per_new_token_ns * plan.new_tokens + self.per_causal_pair_ns * plan.pairs
 
     def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        """As of any model; here all steps are one series."""
         growth = self.per_causal_pair_ns
         return most, self.fixed_ns + self.per_new_token_ns * decodes + growth * pairs, growth * decodes
 
@@ -203,10 +204,11 @@ class LaunchBound(StepTime):
         return max(self.host_ns, self.device(plan))
 
     def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
-        last = decode_step(decodes, pairs + decodes * (most - 1))
-        return (
-            (most, self.host_ns, 0) if self.device(last) <= self.host_ns else super().decode_stretch(decodes, pairs, 1)
-        )
+        """As of any model; as long as the host takes longer, all steps take its time."""
+        last = _decode_step(decodes, pairs + decodes * (most - 1))
+        if self.device(last) > self.host_ns:
+            return super().decode_stretch(decodes, pairs, 1)
+        return most, self.host_ns, 0
 
 
 @dataclass(frozen=True)

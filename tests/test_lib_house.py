@@ -49,7 +49,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
             if inspect.isclass(thing):
                 yield name, thing
                 yield from ((f"{name}.{each}", method) for each, method in methods(thing))
-            elif callable(thing):
+            elif callable(thing) and hasattr(thing, "__name__"):
                 yield name, thing
 
 

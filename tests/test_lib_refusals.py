@@ -11,15 +11,17 @@ from typing import Any, get_type_hints
 import pytest
 
 import lib
-from lib import attention, design_problem, latency, memory, model, reads, scheduling, shapes, step_time
+from lib import attention, bill, design_problem, latency, memory, model, reads, scheduling, shapes, step_time
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
 
+SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
 RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
+    bill.bill: {"schedule": SCHEDULE, "place": 0},
     latency.time_to_first_token: {"queue_s": 0.1, "prefill_s": 0.1},
     latency.request_time: {"ttft_s": 0.2, "intervals_s": (0.02, 0.03)},
     latency.slack: {"deadline_s": 7, "request_s": 6.5},
