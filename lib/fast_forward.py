@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from math import isqrt
 
-from lib.schedule import MOST_NS, Part, Schedule, Stretch
+from lib.schedule import Part, Schedule, Stretch
 from lib.scheduling import Entry, Order, Policy, Request, in_order_of_arrival, next_start
 from lib.step_time import FIT, StepPlan, StepTime
 
-NEVER = MOST_NS + 1
+NEVER = 2**200  # later than any step ends
 # A request in decode is one whole number, its last step above and its place below, so that the heap is quick.
 _BITS = 40
 _PLACE = 2**_BITS - 1

@@ -1,0 +1,37 @@
+"""Random loads, policies and models of step time, on which a faster scheduler must equal the plain loop."""
+
+from random import Random
+
+from lib.scheduling import Order, Policy, Request, chunked, continuous, fixed_batch
+from lib.step_time import FIT, Fit, LaunchBound, StepTime, device
+
+MODELS: tuple[StepTime, ...] = (FIT, Fit(5, 2, 1), Fit(1000, 7, 0), device(), LaunchBound(13_000_000, device()))
+
+
+def random_load(draw: Random) -> list[Request]:
+    """Up to 14 requests: bursts or scattered arrivals, single outputs, short or long prompts, some of them cached."""
+    count, burst, longest = draw.randint(1, 14), draw.random() < 0.4, 9000 if draw.random() < 0.3 else 40
+    scattered = [0, 0, draw.randint(0, 2000), draw.randint(0, 10**9)]
+    arrivals = sorted(draw.choice([0, 5, 10**7] if burst else scattered) for _ in range(count))
+    return [_random_request(draw, arrival, longest) for arrival in arrivals]
+
+
+def _random_request(draw: Random, arrival: int, longest: int) -> Request:
+    prompt, output = draw.randint(1, longest), draw.choice([1, 1, 2, draw.randint(1, 60)])
+    cached = draw.choice([0, 0, draw.randint(0, prompt - 1)])
+    return Request(arrival, prompt, output, max_output=output + draw.randint(0, 3), cached_prefix=cached)
+
+
+def random_policy(draw: Random, load: list[Request]) -> Policy:
+    """One of the policies, with caps that bind and budgets that hardly suffice among them."""
+    rows, longest = draw.randint(1, 6), max(request.prompt for request in load)
+    match draw.randint(0, 3):
+        case 0:
+            return fixed_batch(rows, draw.choice([0, 0, draw.randint(0, 10**8)]))
+        case 1:
+            return continuous(rows)
+    chunk = draw.randint(max(1, longest // 30), longest)
+    budget = (
+        rows + draw.choice([0, 1, draw.randint(0, longest)]) if longest <= 40 else draw.randint(longest // 9, longest)
+    )
+    return chunked(rows, chunk, max(rows, budget), draw.choice(list(Order)))
