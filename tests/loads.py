@@ -31,7 +31,5 @@ def random_policy(draw: Random, load: list[Request]) -> Policy:
         case 1:
             return continuous(rows)
     chunk = draw.randint(max(1, longest // 30), longest)
-    budget = (
-        rows + draw.choice([0, 1, draw.randint(0, longest)]) if longest <= 40 else draw.randint(longest // 9, longest)
-    )
-    return chunked(rows, chunk, max(rows, budget), draw.choice(list(Order)))
+    spare = draw.choice([0, 1, draw.randint(0, longest)]) if longest <= 40 else draw.randint(longest // 9, longest)
+    return chunked(rows, chunk, rows + spare, draw.choice(list(Order)))

@@ -1,4 +1,4 @@
-"""The plain loop against the chapter's table of steps and what must hold for any schedule; the fast-forward against it."""
+"""The plain loop against steps worked by hand and what holds for any schedule; the fast-forward against the loop."""
 
 from dataclasses import replace
 from random import Random
@@ -194,7 +194,7 @@ def test_long_runs_are_few_stretches() -> None:
     load = [Request(0, 2048, 100_000), Request(10**12, 100, 5)]
     schedule = simulate(load, continuous(2))
     assert len(schedule.stretches) < 10
-    assert schedule.step_count > 100_000
+    assert schedule.step_count == 100_000
     assert schedule.longest_interval_ns[0] > FIT.fixed_ns
 
 
