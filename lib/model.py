@@ -41,6 +41,7 @@ __all__ = [
     "Recurrent",
     "StreamedWeights",
     "Transformer",
+    "ffn_bytes_per_layer",
     "from_config",
     "kv_bytes",
     "kv_bytes_by_kind",
@@ -165,6 +166,21 @@ def streamed_weight_bytes(model: Transformer, bytes_per_element: ElementSize = 2
         allowed = "a model without experts; for one with experts, streamed_weight_bounds gives the least and the most"
         raise InputError("model", model.name, allowed)
     return streamed_weight_bounds(model, 1, bytes_per_element).most
+
+
+def ffn_bytes_per_layer(model: Transformer, bytes_per_element: ElementSize = 2) -> int:
+    """Bytes of the FFN weights of one layer. Source: sections 8.2.3 and 8.4.3.
+
+    Raises InputError for a model whose layers differ in them or whose FFN is not known.
+    """
+    each = {
+        None if group.ffn is None else sum(t.each * t.elements for t in group.ffn.tensors(model.hidden))
+        for group in model.layers
+    }
+    elements = each.pop()
+    if each or elements is None:
+        raise InputError("model", model.name, "a model whose layers all have the same, known FFN")
+    return _bytes(elements, bytes_per_element)
 
 
 @dataclass(frozen=True)

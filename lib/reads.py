@@ -10,6 +10,11 @@ from fractions import Fraction
 from lib.checks import InputError, whole
 from lib.step_time import Device, StepPlan, step_plan
 
+# The example of section 8.2.1: low-rank adapters beside separate contexts.
+ADAPTER_RANK, ADAPTERS, CONTEXTS = 16, 100, 100
+# The example of section 8.2.3: a chunk cut into pieces.
+SPLIT_CHUNK, PIECES = 256, 2
+
 MOST_TOKENS = 2**40
 MOST_BYTES = 2**60
 

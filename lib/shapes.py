@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from lib.checks import seconds, whole
 
+# The example of section 8.2.4: graphs captured for so many rows, and the rows of a further one.
+CAPTURED, FURTHER = (16, 32), 17
+
 MOST_ROWS = 2**50
 
 

@@ -41,6 +41,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     scheduling.continuous: {"max_running": 2},
     scheduling.chunked: {"max_running": 2, "chunk": 8, "token_budget": 16, "order": scheduling.Order.BY_ADMISSION},
     memory.left_for_activations: {"capacity_bytes": 32, "weight_bytes": 16, "kv_pool_bytes": 12},
+    model.ffn_bytes_per_layer: {"model": model.QWEN3_8B, "bytes_per_element": 2},
     model.kv_bytes: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
     model.kv_bytes_by_kind: {"model": model.QWEN3_8B, "tokens": 4, "bytes_per_element": 2},
     model.kv_elements: {"model": model.QWEN3_8B, "tokens": 4},

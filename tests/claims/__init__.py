@@ -10,4 +10,8 @@ from tests.claims.claim import Claim
 CLAIMS: tuple[Claim, ...] = (*section_8_0.CLAIMS, *section_8_1.CLAIMS, *section_8_2.CLAIMS)
 
 # How many numbers a section prints; a section stands here once all of them are answered.
-ANSWERED = {"8.0": 26, "8.1.1": 23, "8.1.2": 42, "8.1.3": 12, "fn01": 3}
+ANSWERED = {
+    "8.0": 26, "8.1.1": 23, "8.1.2": 42, "8.1.3": 12,
+    "8.2.1": 66, "8.2.2": 40, "8.2.3": 27, "8.2.4": 27,
+    "fn01": 3, "fn03": 3, "fn05": 4, "fn06": 4, "fn08": 1,
+}  # fmt: skip
