@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import ipywidgets as widgets
+from matplotlib.figure import Figure
 
 from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
@@ -45,10 +46,7 @@ class Explorer:
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(layout={"margin": "0"}), widgets.HTML()
         self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
-        # The frame keeps its height when a sentence takes the picture's place, so that the page does not jump.
-        self._frame = widgets.Box(
-            [self._picture, self._refusal], layout=widgets.Layout(min_height=_frame_height(entry))
-        )
+        self._frame = widgets.Box([self._picture, self._refusal])
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
         self._draw()
@@ -111,7 +109,8 @@ class Explorer:
         self._refused = self._still = ""
         try:
             readouts = self.entry.exploration.readouts(**dict(self.entry.arguments) | self.settings)
-            picture = page.screen_png(self.entry.figure(**self.settings))
+            figure = self.entry.figure(**self.settings)
+            picture = page.screen_png(figure)
         except InputError as error:
             control = self.controls.get(error.parameter)
             where = f' (the control "{control.label}")' if control and control.label != error.parameter else ""
@@ -120,6 +119,7 @@ class Explorer:
             self._refused = "Nothing drawn: this is a fault in the figure, not in your settings."
             raise
         else:
+            self._keep_height(figure)
             self.readouts, self._picture.value = readouts, picture
             if moved and before == (picture, tuple(map(str, readouts))):
                 reason = self.entry.exploration.why_still(moved, self.settings)
@@ -128,7 +128,14 @@ class Explorer:
         finally:
             self._show()
 
+    def _keep_height(self, figure: Figure) -> None:
+        """The frame keeps its height when a sentence takes the picture's place, so that the page does not jump."""
+        width, height = figure.get_size_inches()
+        self._frame.layout.min_height = f"{round(page.SCREEN_WIDTH_PX * height / width)}px"
+
     def _show(self) -> None:
+        if not self._frame.layout.min_height:
+            self._keep_height(self.entry.figure())
         self._picture.layout.display = "none" if self._refused else None
         self._refusal.layout.display = None if self._refused else "none"
         box = "border:1px dashed;padding:16px;display:flex;align-items:center;box-sizing:border-box"
@@ -168,11 +175,6 @@ class Explorer:
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = self._stored
         return data | {_VIEW: self._view._repr_mimebundle_()[_VIEW]}, metadata
-
-
-def _frame_height(entry: registry.Entry) -> str:
-    width, height = entry.figure().get_size_inches()
-    return f"{round(page.SCREEN_WIDTH_PX * height / width)}px"
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:

@@ -205,10 +205,14 @@ class LaunchBound(StepTime):
 
     def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
         """As of any model; as long as the host takes longer, all steps take its time."""
-        last = _decode_step(decodes, pairs + decodes * (most - 1))
-        if self.device(last) > self.host_ns:
+        def waits_for_host(step: int) -> bool:
+            return self.device(_decode_step(decodes, pairs + decodes * step)) <= self.host_ns
+
+        if waits_for_host(most - 1):
+            return most, self.host_ns, 0
+        if not waits_for_host(0):
             return super().decode_stretch(decodes, pairs, 1)
-        return most, self.host_ns, 0
+        return bisect_left(range(most), True, key=lambda step: not waits_for_host(step)), self.host_ns, 0
 
 
 @dataclass(frozen=True)
