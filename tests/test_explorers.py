@@ -29,8 +29,9 @@ EACH_CONTROL = [(figure, name) for figure in FIGURES for name in controls_of(fig
 each_control = pytest.mark.parametrize(("figure", "name"), EACH_CONTROL, ids=lambda part: getattr(part, "slug", part))
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-RANDOM_POINTS = 30
-SILENT_STEPS_TRIED = 40
+# How many random points, and how many steps without another read-out, are drawn: of every day, and in the long run.
+FEW, MANY = 8, 40
+few_or_many = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
 NO_NUMBERS = (math.nan, math.inf, -math.inf, "some", "", True, None, 10**400, 1e300, [1])
 NO_OPTIONS = ("no such choice", "", math.nan, None, 10**400, [1])
 # Where the least value a reader might type makes no sense although no slider goes there.
@@ -146,10 +147,11 @@ def test_all_controls_at_the_same_end(figure: Entry, end: int) -> None:
 
 
 @each_figure
-def test_random_points(figure: Entry) -> None:
+@few_or_many
+def test_random_points(figure: Entry, count: int) -> None:
     explorer, draw = explore(figure.slug), random.Random(8)
     size = size_of(explorer.png)
-    for _ in range(RANDOM_POINTS):
+    for _ in range(count):
         point = {name: draw.choice(positions(control)) for name, control in explorer.controls.items()}
         explorer.move(**{name: value_at(explorer.controls[name], position) for name, position in point.items()})
         check(explorer, size)
@@ -157,7 +159,8 @@ def test_random_points(figure: Entry) -> None:
 
 
 @each_control
-def test_every_step_changes_something_or_says_why_not(figure: Entry, name: str) -> None:
+@few_or_many
+def test_every_step_changes_something_or_says_why_not(figure: Entry, name: str, count: int) -> None:
     """Steps that change a read-out need no picture to be told apart, which leaves few to be drawn."""
     explorer = explore(figure.slug)
     control = explorer.controls[name]
@@ -171,7 +174,7 @@ def test_every_step_changes_something_or_says_why_not(figure: Entry, name: str) 
 
     steps = list(pairwise(positions(control)))
     silent = [(here, there) for here, there in steps if told(value_at(control, here)) == told(value_at(control, there))]
-    for here, there in silent[:: math.ceil(len(silent) / SILENT_STEPS_TRIED) or 1]:
+    for here, there in silent[:: math.ceil(len(silent) / count) or 1]:
         explorer.widgets[name].value = here
         before = explorer.png, explorer.sentence
         explorer.widgets[name].value = there
@@ -319,7 +322,7 @@ def check_refusal(explorer: Explorer, name: str, value: Any) -> None:
 
 @each_control
 def test_a_wrong_value_gives_one_sentence_until_the_control_is_moved(figure: Entry, name: str) -> None:
-    for value in wrong_values(figure, name):
+    for value in wrong_values(figure, name)[:: len(NO_OPTIONS)]:
         explorer = explore(figure.slug, **{name: value})
         check_refusal(explorer, name, value)
         stored, _ = explorer._repr_mimebundle_()
