@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from figures import style
 from figures.capacity import KV_FORMATS
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import doubling_axis, label_ends, line_key, log_height, round_above
+from figures.lines import FINER, doubling_axis, label_ends, line_key, log_height, round_above
 from figures.page import box, new_page, write
 from figures.words import words
 from lib import model, reads
@@ -225,7 +225,7 @@ def separate_weight_store(
         axes = box(page, 44, 62, 286, 140)
         doubling_axis(axes, MOST_BATCH)
         axes.set_xlabel(text["width"], labelpad=2)
-        axes.set_ylim(0, round_above(1.02 * with_weights[0]))
+        axes.set_ylim(0, round_above(1.02 * with_weights[0], FINER))
         axes.fill_between(BATCHES, with_weights, one.kv_gib, color=style.FILL["queue"], linewidth=0)
         for role, curve, followed in (
             ("one", with_weights, from_hbm),

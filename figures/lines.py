@@ -11,20 +11,20 @@ from figures import style
 from figures.page import write
 
 LABELS_APART_PT = 13
-_ROUND = (1, 2, 5, 10)
+ROUND, FINER = (1, 2, 5, 10), (1, 1.5, 2, 3, 4, 6, 8, 10)
 _SLIP = 1e-9
 
 
-def round_above(value: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below the value: an end that moves in a few steps."""
+def round_above(value: float, steps: Sequence[float] = ROUND) -> float:
+    """The smallest of these steps times a power of ten that is not below the value: an end that moves rarely."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in _ROUND if step * power >= value * (1 - _SLIP))
+    return next(step * power for step in steps if step * power >= value * (1 - _SLIP))
 
 
 def round_below(value: float) -> float:
     """The largest of 1, 2, 5 times a power of ten that is not above the value."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in reversed(_ROUND) if step * power <= value * (1 + _SLIP))
+    return next(step * power for step in reversed(ROUND) if step * power <= value * (1 + _SLIP))
 
 
 def doubling_axis(axes: Axes, most: int) -> None:
@@ -47,6 +47,14 @@ def log_height(axes: Axes, values: Iterable[float]) -> None:
     axes.set_yticks(seen, [f"{tick:g}" for tick in seen])
     axes.set_ylim(least, most)
     axes.minorticks_off()
+
+
+def token_axis(axes: Axes, most: int) -> None:
+    """A horizontal axis from 0 to so many tokens with at most nine ticks, at round numbers of 1024."""
+    every = round_above(most / 1024 / 8) * 1024
+    ticks = [place * every for place in range(int(most / every) + 1)]
+    axes.set_xticks(ticks, [f"{tick / 1024:g}K" if tick else "0" for tick in ticks])
+    axes.set_xlim(0, most)
 
 
 def spread(heights: Sequence[float], apart: float = LABELS_APART_PT) -> list[float]:

@@ -88,8 +88,8 @@ def _ask_first_chunk() -> Question:
         choices=(str(c * c), str(c * (c - 1)), str(answer), str(c * (c - 1) // 2)),
         answer=str(answer),
         reveals={"new_tokens": c, "context": 0, "shaded": Shaded.ALL},
-        because=f"{_sum_of(c)}, for the last token looks at {c}, the first at itself only. Half of a square, and half "
-        f"of its diagonal more: of {c * c} cells {c * c - answer} are future. The longer the chunk, the nearer to half.",
+        because=f"{_sum_of(c)}, for the last token looks at {c}, the first at itself only. A square has "
+        f"{c * c} cells, of which {c * c - answer} are future. The longer the chunk, the nearer to half.",
     )
 
 

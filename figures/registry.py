@@ -7,10 +7,12 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from figures.capacity import FITS_EXPLORATION, what_fits
+from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.checks import InputError
 
@@ -55,6 +57,9 @@ FIGURES = (
         BEHIND_CONTEXT_EXPLORATION,
         arguments={"slug": "pairs-behind-context", "context": 8},
     ),
+    Entry(None, "chunk-times", "8.2.3", chunk_times, CHUNKS_EXPLORATION),
+    Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),
+    Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
 )
 
 
