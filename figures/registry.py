@@ -7,8 +7,12 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from figures.capacity import FITS_EXPLORATION, what_fits
+from figures.chunks import CHUNKS_EXPLORATION, chunk_times
+from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
+from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.checks import InputError
 
@@ -42,6 +46,20 @@ FIGURES = (
     Entry("8-1", "rows-and-state", "8.1.1", rows_and_state, ROWS_EXPLORATION),
     Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
     Entry(None, "what-fits", "8.1.2", what_fits, FITS_EXPLORATION),
+    Entry("8-3", "reads-per-output", "8.2.1", reads_per_output, READS_EXPLORATION),
+    Entry("8-4", "separate-weight-store", "8.2.1", separate_weight_store, STORE_EXPLORATION),
+    Entry("8-8", "pairs-first-chunk", "8.2.3", pairs_of_chunk, FIRST_CHUNK_EXPLORATION),
+    Entry(
+        "8-9",
+        "pairs-behind-context",
+        "8.2.3",
+        pairs_of_chunk,
+        BEHIND_CONTEXT_EXPLORATION,
+        arguments={"slug": "pairs-behind-context", "context": 8},
+    ),
+    Entry(None, "chunk-times", "8.2.3", chunk_times, CHUNKS_EXPLORATION),
+    Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),
+    Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
 )
 
 

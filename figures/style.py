@@ -21,6 +21,15 @@ LIMIT = "#b3243b"
 FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a", "shared": "#d48ac8"}
 REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb"}
 HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx", "shared": "...."}
+# Colour and dashes of a line. Lines that may cross differ in lightness or in dashes, as fills do.
+LINE: dict[str, tuple[str, Any]] = {
+    "one": ("#2b5fa8", "-"),
+    "other": ("#4da36c", "-"),
+    "weights": (FAINT, (0, (5, 2))),
+    "fit": ("#2b5fa8", "-"),
+    "device": ("#4da36c", (0, (6, 2))),
+    "launch": ("#a05a10", (0, (2, 1))),
+}
 
 LINE_PT, THIN_PT = 1.2, 0.6
 
@@ -65,6 +74,12 @@ _ALL: Any = {key: value for key, value in _DEFAULTS.items() if not key.startswit
 def in_book_style() -> Any:
     """A context in which figures are made and drawn with the book's settings and nothing of the caller's."""
     return mpl.rc_context(_ALL)
+
+
+def line(role: str) -> dict[str, Any]:
+    """How a line of this role is drawn."""
+    colour, dashes = LINE[role]
+    return {"color": colour, "linestyle": dashes}
 
 
 def look(role: str) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from figures.registry import FIGURES, Entry
 
 Colour = NDArray[np.float64]
 PAIRS = list(combinations(style.FILL, 2))
+# The first group are lines of reads, the second lines of models of a step's time: groups never share a picture.
+LINES_TOGETHER = [("one", "other", "weights"), ("fit", "device", "launch")]
 
 # Full loss of one kind of cone, on linear RGB (Machado, Oliveira and Fernandes 2009).
 EYES = {
@@ -91,6 +93,20 @@ def test_colours_for_text_can_be_read_on_paper(name: str) -> None:
 
 def test_faint_lines_can_be_seen_on_paper() -> None:
     assert contrast(style.FAINT, style.PAPER) >= LINE_CONTRAST
+
+
+@pytest.mark.parametrize("role", style.LINE)
+def test_each_line_can_be_seen_on_paper(role: str) -> None:
+    assert contrast(style.LINE[role][0], style.PAPER) >= LINE_CONTRAST
+    assert any(role in together for together in LINES_TOGETHER)
+
+
+@pytest.mark.parametrize("together", LINES_TOGETHER)
+def test_lines_of_a_picture_differ_in_grey_by_lightness_or_dashes(together: tuple[str, ...]) -> None:
+    for one, other in combinations(together, 2):
+        (colour, dashes), (its_colour, its_dashes) = style.LINE[one], style.LINE[other]
+        apart = abs(cielab(linear(colour))[0] - cielab(linear(its_colour))[0])
+        assert apart >= GREYS_APART or dashes != its_dashes
 
 
 @pytest.mark.parametrize("entry", FIGURES, ids=lambda entry: entry.slug)
