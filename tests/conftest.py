@@ -1,10 +1,12 @@
-"""The browser for the tests that need one, and what is said where there is none."""
+"""The browser for the tests that need one, what is said where there is none, and how tests share the workers."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 BROWSERS = (
     "chromium",
@@ -47,3 +49,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("browser tests did not run")
         terminalreporter.line(f"Left out, as {NO_BROWSER}: {len(skipped)}")
         terminalreporter.line(f"To run them: {HOW_TO_GET_ONE}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no worker is left with them at the end while the others wait."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+
+
+class ByFileAndNotebook(LoadFileScheduling):
+    """The tests of a file stay on one worker; in the browser, those of a notebook."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        in_browser = re.match(r"tests/browser/.*\[(\S+\.ipynb)", nodeid)
+        return f"{in_browser[1]} in the browser" if in_browser else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    """Unless somebody asks for another way to share."""
+    return ByFileAndNotebook(config, log) if config.getoption("dist") == "loadfile" else None

@@ -21,6 +21,7 @@ QUIET = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+POP_UPS = ".jp-Dialog, .Toastify__toast"
 IMAGE = "img.widget-image"
 FRAME = f".widget-box:has(> {IMAGE})"
 # The parts of an explorer come one by one; it is there when picture and table are.

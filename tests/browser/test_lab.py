@@ -6,14 +6,13 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.lab import Lab
-from tests.browser.notebook_page import ExplorerOnPage, NotebookPage, opened
+from tests.browser.notebook_page import POP_UPS, ExplorerOnPage, NotebookPage, opened
 
 pytestmark = pytest.mark.browser
 FIRST = "chapters/8_0_design_problem.ipynb"
-POP_UPS = ".jp-Dialog, .Toastify__toast"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def first(browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
     """The page that JupyterLab opens by itself."""
     with opened(browser, lab) as page:
@@ -22,7 +21,6 @@ def first(browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
 
 def test_opens_at_the_first_section_and_asks_nobody(first: NotebookPage) -> None:
     assert first.notebook == FIRST
-    first.run_all()
     assert first.page.locator(POP_UPS).all_inner_texts() == []
     assert first.outside == []
     assert len(first.requests) > 10
@@ -39,6 +37,7 @@ def test_lists_the_notebooks_and_not_their_scripts(first: NotebookPage) -> None:
     )
 
 
+@pytest.mark.long
 def test_can_be_looked_at_in_the_dark(first: NotebookPage) -> None:
     try:
         first.choose("Settings", "Theme", "JupyterLab Dark")
@@ -66,6 +65,7 @@ def one_interval(browser: Browser, lab: Lab) -> Iterator[ExplorerOnPage]:
         yield page.explorers["request-timeline"]
 
 
+@pytest.mark.long
 def test_a_sentence_takes_the_place_of_a_picture_that_makes_no_sense(one_interval: ExplorerOnPage) -> None:
     foreign = one_interval.root.locator(".widget-slider", has_text="foreign prefills").locator(".noUi-handle")
     foreign.press("ArrowRight")

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize
 from figures.exploration import Choice, Control, Slider, controls_of
 from figures.registry import entry
 from tests.browser.lab import ROOT, Lab
-from tests.browser.notebook_page import VIEWPORT, ExplorerOnPage, NotebookPage, Shown, explored, opened
+from tests.browser.notebook_page import POP_UPS, VIEWPORT, ExplorerOnPage, NotebookPage, Shown, explored, opened
 from tools.notebooks import read_notebook
 
 pytestmark = pytest.mark.browser
@@ -24,14 +24,30 @@ EXPLORERS = [
 ]
 ERRORS = '.jp-OutputArea-output:is([data-mime-type$=".error"], [data-mime-type$=".stderr"])'
 NARROW = ViewportSize(width=1024, height=1400)
+# Of the module, so that a notebook is opened and run once for all its tests. pytest brings tests of equal parameters
+# together: a figure is named with its notebook, as two notebooks may explore the same one.
+each_notebook = pytest.mark.parametrize("fresh", NOTEBOOKS, indirect=True, scope="module")
+each_explorer = pytest.mark.parametrize(
+    ("fresh", "place"),
+    [(notebook, (notebook, figure)) for notebook, figure in EXPLORERS],
+    indirect=["fresh"],
+    scope="module",
+    ids=["-".join(place) for place in EXPLORERS],
+)
 
 
 @pytest.fixture(scope="module")
-def run_notebook(request: pytest.FixtureRequest, browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
-    """A notebook of which all cells ran."""
+def fresh(request: pytest.FixtureRequest, browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
+    """A notebook as it opens, with nothing run until a test asks for that."""
     with opened(browser, lab, request.param) as page:
-        page.run_all()
         yield page
+
+
+@pytest.fixture(scope="module")
+def run_notebook(fresh: NotebookPage) -> NotebookPage:
+    """A notebook of which all cells ran."""
+    fresh.run_all()
+    return fresh
 
 
 @pytest.fixture
@@ -40,6 +56,11 @@ def notebook(run_notebook: NotebookPage) -> Iterator[NotebookPage]:
     yield run_notebook
     assert run_notebook.outside == []
     assert run_notebook.complaints == []
+
+
+@pytest.fixture
+def figure(place: tuple[str, str]) -> str:
+    return place[1]
 
 
 @pytest.fixture
@@ -52,18 +73,7 @@ def explorer(notebook: NotebookPage, figure: str) -> ExplorerOnPage:
     return found
 
 
-each_notebook = pytest.mark.parametrize("run_notebook", NOTEBOOKS, indirect=True)
-each_explorer = pytest.mark.parametrize(("run_notebook", "figure"), EXPLORERS, indirect=["run_notebook"])
-
-
-@pytest.fixture
-def fresh(request: pytest.FixtureRequest, browser: Browser, lab: Lab) -> Iterator[NotebookPage]:
-    """A notebook as it opens, with nothing run."""
-    with opened(browser, lab, request.param) as page:
-        yield page
-
-
-@pytest.mark.parametrize("fresh", NOTEBOOKS, indirect=True)
+@each_notebook
 def test_shows_the_stored_pictures_before_it_is_run(fresh: NotebookPage) -> None:
     outputs = [output for cell in fresh.stored().cells for output in cell.get("outputs", ())]
     widths = [output.metadata["image/png"]["width"] for output in outputs if "image/png" in output.get("data", ())]
@@ -78,6 +88,7 @@ def test_shows_the_stored_pictures_before_it_is_run(fresh: NotebookPage) -> None
 @each_notebook
 def test_runs_from_top_to_bottom(notebook: NotebookPage) -> None:
     assert notebook.page.locator(ERRORS).all_text_contents() == []
+    assert notebook.page.locator(POP_UPS).all_inner_texts() == []
     for figure in (figure for name, figure in EXPLORERS if name == notebook.notebook):
         explorer = notebook.explorers[figure]
         explorer.root.scroll_into_view_if_needed()
@@ -97,57 +108,50 @@ def test_saving_after_a_run_and_a_move_leaves_git_clean(notebook: NotebookPage, 
 
 
 @each_explorer
-def test_each_slider_moves_picture_and_readouts(explorer: ExplorerOnPage, figure: str) -> None:
+def test_answers_a_click_a_key_and_a_choice(explorer: ExplorerOnPage, figure: str) -> None:
     assert len(explorer.sliders) == number_of(Slider, figure)
-    for slider in explorer.sliders:
-        push_to_both_ends(explorer, slider, figure)
+    assert len(explorer.dropdowns) == number_of(Choice, figure)
+    predict(explorer, figure, 0)
+    assert explorer.cut_off() == []
+    explorer.back_to_book()
+    for slider in explorer.sliders[:1]:
+        push(explorer, slider, figure, ends=())
+        explorer.back_to_book()
+    for dropdown in explorer.dropdowns[:1]:
+        choose(explorer, dropdown, others(dropdown)[0])
         explorer.back_to_book()
 
 
-def push_to_both_ends(explorer: ExplorerOnPage, slider: Locator, figure: str) -> None:
-    name, handle, tall = slider.locator(".widget-label").inner_text(), slider.locator(".noUi-handle"), explorer.height
-    low, high, start = (float(handle.get_attribute(f"aria-value{which}") or "") for which in ("min", "max", "now"))
-    for key in ("ArrowLeft" if start == high else "ArrowRight", "End", "Home"):
-        before = explorer.shown()
-        handle.press(key)
-        if start == {"End": high, "Home": low}.get(key):
-            explorer.until(lambda now: now == explorer.first, f"{name} by {key} comes back to the start")
-        else:
-            explorer.until(partial(has_moved, explorer.first, before), f"{name} by {key} moves picture and read-outs")
-        assert explorer.height == tall, f"{name} by {key} makes the page jump"
-        explorer.photograph(f"{figure} {name} {key}")
+@pytest.mark.long
+@each_explorer
+def test_each_slider_moves_picture_and_readouts(explorer: ExplorerOnPage, figure: str) -> None:
+    for slider in explorer.sliders:
+        push(explorer, slider, figure)
+        explorer.back_to_book()
 
 
-def has_moved(first: Shown, before: Shown, now: Shown) -> bool:
-    """Whether picture and read-outs have left their start, or a line says why they stayed."""
-    return now != before and (now.line != "" or (now.picture != first.picture and now.table != first.table))
-
-
+@pytest.mark.long
 @each_explorer
 def test_each_dropdown_changes_something_or_says_why_not(explorer: ExplorerOnPage, figure: str) -> None:
-    assert len(explorer.dropdowns) == number_of(Choice, figure)
     for dropdown in explorer.dropdowns:
-        options = dropdown.locator("option").evaluate_all("all => all.map(option => option.value)")
-        for option in (option for option in options if option != dropdown.input_value()):
-            dropdown.select_option(option)
-            explorer.until(lambda now: now != explorer.first, f"{option} changes something")
+        for option in others(dropdown):
+            choose(explorer, dropdown, option)
             explorer.photograph(f"{figure} {option}")
             explorer.back_to_book()
 
 
+@pytest.mark.long
 @each_explorer
 def test_each_prediction_is_judged_and_drawn(explorer: ExplorerOnPage, figure: str) -> None:
-    question, tall = entry(figure).exploration.question(), explorer.height
-    assert [button.inner_text() for button in explorer.predictions] == list(question.choices)
-    for button, choice in zip(explorer.predictions, question.choices, strict=True):
-        button.click()
-        explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
-        assert explorer.verdict == question.verdict(choice)
-        assert explorer.height == tall, "the verdict makes the page jump"
+    choices = entry(figure).exploration.question().choices
+    assert [button.inner_text() for button in explorer.predictions] == list(choices)
+    for place, choice in enumerate(choices):
+        predict(explorer, figure, place)
         explorer.photograph(f"{figure} predicted {choice}")
         explorer.back_to_book()
 
 
+@pytest.mark.long
 @each_explorer
 def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage, figure: str) -> None:
     pictures = [explorer.first.picture]
@@ -159,11 +163,11 @@ def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage,
         explorer.back_to_book()
 
 
+@pytest.mark.long
 @each_explorer
 def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
     page = explorer.notebook.page
-    explorer.predictions[-1].click()
-    explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
+    predict(explorer, figure, -1)
     try:
         for size in (NARROW, VIEWPORT):
             page.set_viewport_size(size)
@@ -172,6 +176,48 @@ def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
             explorer.photograph(f"{figure} {size['width']} px")
     finally:
         page.set_viewport_size(VIEWPORT)
+
+
+def predict(explorer: ExplorerOnPage, figure: str, place: int) -> None:
+    """Answer the question by one of its buttons: the answer is judged, and what was asked about is drawn."""
+    question, tall = entry(figure).exploration.question(), explorer.height
+    explorer.predictions[place].click()
+    explorer.until(lambda now: now.picture != explorer.first.picture, "what was asked about is drawn")
+    assert explorer.verdict == question.verdict(question.choices[place])
+    assert explorer.height == tall, "the verdict makes the page jump"
+
+
+def push(explorer: ExplorerOnPage, slider: Locator, figure: str, ends: tuple[str, ...] = ("End", "Home")) -> None:
+    """Move a slider by an arrow key and then to its ends; the page stays still meanwhile."""
+    name, handle, tall = slider.locator(".widget-label").inner_text(), slider.locator(".noUi-handle"), explorer.height
+    low, high, start = (float(handle.get_attribute(f"aria-value{which}") or "") for which in ("min", "max", "now"))
+    for key in ("ArrowLeft" if start == high else "ArrowRight", *ends):
+        before = explorer.shown()
+        handle.press(key)
+        if start == {"End": high, "Home": low}.get(key):
+            explorer.until(lambda now: now == explorer.first, f"{name} by {key} comes back to the start")
+        else:
+            explorer.until(partial(has_moved, explorer.first, before), f"{name} by {key} moves picture and read-outs")
+        assert explorer.height == tall, f"{name} by {key} makes the page jump"
+        if key in ends:
+            explorer.photograph(f"{figure} {name} {key}")
+
+
+def has_moved(first: Shown, before: Shown, now: Shown) -> bool:
+    """Whether picture and read-outs have left their start, or a line says why they stayed."""
+    return now != before and (now.line != "" or (now.picture != first.picture and now.table != first.table))
+
+
+def others(dropdown: Locator) -> list[str]:
+    """The options of a dropdown other than the one it shows."""
+    options = dropdown.locator("option").evaluate_all("all => all.map(option => option.value)")
+    return [option for option in options if option != dropdown.input_value()]
+
+
+def choose(explorer: ExplorerOnPage, dropdown: Locator, option: str) -> None:
+    """Choose an option: something changes, or a line says why not."""
+    dropdown.select_option(option)
+    explorer.until(lambda now: now != explorer.first, f"{option} changes something")
 
 
 def fills_window(page: Page, width: int) -> bool:
