@@ -9,8 +9,15 @@ from matplotlib.figure import Figure
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
+from figures.schedules import (
+    CHUNKED_EXPLORATION,
+    CONTINUOUS_EXPLORATION,
+    FIXED_EXPLORATION,
+    schedule_of_four,
+)
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.checks import InputError
+from lib.four_requests import Batching
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,19 @@ FIGURES = (
     Entry("8-1", "rows-and-state", "8.1.1", rows_and_state, ROWS_EXPLORATION),
     Entry("8-2", "request-timeline", "8.1.1", request_timeline, TIMELINE_EXPLORATION),
     Entry(None, "what-fits", "8.1.2", what_fits, FITS_EXPLORATION),
-)
+    Entry(
+        "8-5", "fixed-batch", "8.2.2", schedule_of_four, FIXED_EXPLORATION,
+        {"slug": "fixed-batch", "policy": Batching.FIXED},
+    ),
+    Entry(
+        "8-6", "continuous-batching", "8.2.2", schedule_of_four, CONTINUOUS_EXPLORATION,
+        {"slug": "continuous-batching", "policy": Batching.CONTINUOUS},
+    ),
+    Entry(
+        "8-7", "chunked-prefill", "8.2.2", schedule_of_four, CHUNKED_EXPLORATION,
+        {"slug": "chunked-prefill", "policy": Batching.CHUNKED},
+    ),
+)  # fmt: skip
 
 
 def entry(name: str) -> Entry:
