@@ -12,9 +12,16 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.schedules import (
+    CHUNKED_EXPLORATION,
+    CONTINUOUS_EXPLORATION,
+    FIXED_EXPLORATION,
+    schedule_of_four,
+)
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.checks import InputError
+from lib.four_requests import Batching
 
 
 @dataclass(frozen=True)
@@ -48,19 +55,27 @@ FIGURES = (
     Entry(None, "what-fits", "8.1.2", what_fits, FITS_EXPLORATION),
     Entry("8-3", "reads-per-output", "8.2.1", reads_per_output, READS_EXPLORATION),
     Entry("8-4", "separate-weight-store", "8.2.1", separate_weight_store, STORE_EXPLORATION),
+    Entry(
+        "8-5", "fixed-batch", "8.2.2", schedule_of_four, FIXED_EXPLORATION,
+        {"slug": "fixed-batch", "policy": Batching.FIXED},
+    ),
+    Entry(
+        "8-6", "continuous-batching", "8.2.2", schedule_of_four, CONTINUOUS_EXPLORATION,
+        {"slug": "continuous-batching", "policy": Batching.CONTINUOUS},
+    ),
+    Entry(
+        "8-7", "chunked-prefill", "8.2.2", schedule_of_four, CHUNKED_EXPLORATION,
+        {"slug": "chunked-prefill", "policy": Batching.CHUNKED},
+    ),
     Entry("8-8", "pairs-first-chunk", "8.2.3", pairs_of_chunk, FIRST_CHUNK_EXPLORATION),
     Entry(
-        "8-9",
-        "pairs-behind-context",
-        "8.2.3",
-        pairs_of_chunk,
-        BEHIND_CONTEXT_EXPLORATION,
-        arguments={"slug": "pairs-behind-context", "context": 8},
+        "8-9", "pairs-behind-context", "8.2.3", pairs_of_chunk, BEHIND_CONTEXT_EXPLORATION,
+        {"slug": "pairs-behind-context", "context": 8},
     ),
     Entry(None, "chunk-times", "8.2.3", chunk_times, CHUNKS_EXPLORATION),
     Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
-)
+)  # fmt: skip
 
 
 def entry(name: str) -> Entry:

@@ -1,0 +1,399 @@
+"""Figures of a schedule of four requests: who is computed when, and what each request's time is spent on."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from figures import style
+from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.page import box, new_page, swatch, write
+from figures.words import words
+from lib import four_requests as example
+from lib.checks import InputError, one_of, seconds
+from lib.clocks import Clock
+from lib.fast_forward import simulate
+from lib.four_requests import Batching
+from lib.schedule import Interval, Part, Schedule
+from lib.scheduling import Order
+from lib.step_time import FIT, NS, LaunchBound, StepTime, device
+from lib.units import shown
+
+Spans = list[tuple[float, float]]  # start and length, ms
+PAGE_PT, LANES_PT, LANE_PT, BAND_PT, STRIP_PT = 210, 148, 32, 11, 16
+LEFT_PT, LANES_WIDTH_PT = 34, 372
+AXIS_MS, AXIS_STEP_MS = 900, 300
+MOST_SECONDS = 3600
+# Beyond so many steps the outlines of the bands would hide what they enclose.
+MOST_OUTLINES = 60
+_OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
+_DEVICE = device()
+
+
+class StepModel(StrEnum):
+    """How long a step takes: the chapter's fit, or the longer of the host's and the device's time."""
+
+    FIT = "fit"
+    LAUNCH_BOUND = "max(host, device)"
+
+
+def schedule_of_four(
+    *,
+    policy: Annotated[Batching, Choice("policy", tuple(Batching))] = Batching.FIXED,
+    max_running: Annotated[int, Slider("running at most", 1, 4, 1)] = example.MAX_RUNNING,
+    r0_outputs: Annotated[int, Slider("outputs of r0", 1, 16, 1)] = example.R0_OUTPUTS,
+    r1_outputs: Annotated[int, Slider("outputs of r1", 1, 16, 1)] = example.R1_OUTPUTS,
+    r2_prompt: Annotated[int, Slider("prompt of r2", 512, 16384, 512)] = example.R2_PROMPT,
+    r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 400.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
+    r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 400.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
+    wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 10.0, "ms")] = 0.0,
+    chunk: Annotated[int, Slider("chunk", 128, 8192, 128)] = example.CHUNK,
+    token_budget: Annotated[int, Slider("token budget", 256, 8192, 128)] = example.TOKEN_BUDGET,
+    order: Annotated[Order, Choice("order in a step", tuple(Order))] = Order.DECODES_FIRST,
+    step_time: Annotated[StepModel, Choice("step time", tuple(StepModel))] = StepModel.FIT,
+    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.06, "ms")] = FIT.fixed_ns / NS,
+    host_time: Annotated[float, Slider("host time", 0.0, 30.0, 1.0, "ms")] = example.HOST_NS / NS,
+    slug: str = "fixed-batch",
+    language: str = "en",
+) -> Figure:
+    """Four requests on one axis of time, a band for each step a request is computed in, as wide as the whole step.
+
+    Times in seconds; the labels are those of `slug`. Raises InputError for values that make no sense. Source: figures
+    8-5, 8-6 and 8-7.
+    """
+    schedule = schedule_at(
+        policy, max_running, r0_outputs, r1_outputs, r2_prompt, r2_arrival, r3_arrival, wait_to_fill, chunk,
+        token_budget, order, step_time, fixed_term, host_time,
+    )  # fmt: skip
+    text = words(language, slug)
+    end = max(AXIS_MS, AXIS_STEP_MS * math.ceil(_ms(schedule.total_ns) / AXIS_STEP_MS))
+    with style.in_book_style():
+        page = new_page(PAGE_PT)
+        lanes = box(page, LEFT_PT, 42, LANES_WIDTH_PT, LANES_PT)
+        lanes.set(xlim=(0, end), ylim=(0, LANES_PT), yticks=[], xticks=_ticks(end))
+        lanes.xaxis.set_major_formatter("{x:g} ms")
+        lanes.spines["left"].set_visible(False)
+        _draw_idle_rows(lanes, schedule)
+        for lane, name in enumerate(reversed(example.NAMES)):
+            bottom = STRIP_PT + 6 + lane * LANE_PT
+            place = _place(schedule, name)
+            lanes.text(
+                -0.02, bottom + BAND_PT / 2, name, transform=lanes.get_yaxis_transform(), ha="right", va="center"
+            )
+            _draw_request(lanes, bottom, schedule, place)
+            if place == _longest(schedule).place:
+                _draw_interval(lanes, bottom + BAND_PT, schedule, _longest(schedule), text["longest"])
+        total = _ms(schedule.total_ns)
+        lanes.axvline(total, color=style.INK, linestyle=(0, (4, 2)), linewidth=style.THIN_PT, zorder=0)
+        side = "right" if total > end / 2 else "left"
+        lanes.text(total, LANES_PT + 3, text["total"].format(time=_whole_ms(schedule.total_ns)), va="bottom", ha=side)
+        _draw_key(page, text)
+    return page
+
+
+def schedule_at(
+    policy: Batching,
+    max_running: int,
+    r0_outputs: int,
+    r1_outputs: int,
+    r2_prompt: int,
+    r2_arrival: float,
+    r3_arrival: float,
+    wait_to_fill: float,
+    chunk: int,
+    token_budget: int,
+    order: Order,
+    step_time: StepModel,
+    fixed_term: float,
+    host_time: float,
+) -> Schedule:
+    """The schedule that the figure's parameters describe."""
+    arrivals = _ns("r2_arrival", r2_arrival), _ns("r3_arrival", r3_arrival)
+    load = example.four_requests(r0_outputs, r1_outputs, *arrivals, r2_prompt)
+    wait_ns = _ns("wait_to_fill", wait_to_fill)
+    limits = example.policy_of(policy, max_running, wait_ns, chunk, token_budget, order)
+    return simulate(load, limits, _model(step_time, _ns("fixed_term", fixed_term), _ns("host_time", host_time)))
+
+
+def _model(step_time: StepModel, fixed_ns: int, host_ns: int) -> StepTime:
+    fit, launch_bound = replace(FIT, fixed_ns=fixed_ns), LaunchBound(host_ns, _DEVICE)
+    return fit if one_of("step_time", step_time, StepModel) is StepModel.FIT else launch_bound
+
+
+def _ns(parameter: str, time: float) -> int:
+    """A time of the figure, in seconds, as the whole ns that `lib` counts in."""
+    if seconds(parameter, time) > MOST_SECONDS:
+        raise InputError(parameter, time, f"a time from 0 s to {MOST_SECONDS} s")
+    return round(time * NS)
+
+
+def _at(settings: Mapping[str, Any]) -> Schedule:
+    return schedule_at(**{name: value for name, value in settings.items() if name != "slug"})
+
+
+def _place(schedule: Schedule, name: str) -> int:
+    return next(place for place, request in enumerate(schedule.requests) if request.name == name)
+
+
+def _longest(schedule: Schedule) -> Interval:
+    interval = schedule.longest_interval()
+    assert interval, "r2 and r3 give more than one output"
+    return interval
+
+
+def _prompts_in(schedule: Schedule, interval: Interval) -> list[str]:
+    """Whose prompts were computed in an interval of another."""
+    steps = schedule.steps_of(interval)
+    parts = (part for step in schedule.steps(steps.start, steps.stop) for part in step.prompts)
+    return sorted({schedule.requests[part.place].name for part in parts if part.place != interval.place})
+
+
+def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
+    """What the schedule comes to, at the settings of `schedule_of_four`."""
+    schedule = _at(settings)
+    clocks = _clocks(settings["step_time"])
+    longest = _longest(schedule)
+    because = " and ".join(_prompts_in(schedule, longest)) or "nobody"
+    first_wait = int(schedule.ttft_ns[_place(schedule, "r2")])
+    return (
+        Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
+        Readout("first token of r2 after", first_wait / NS, "ms", 0, clocks),
+        Readout("longest interval", longest.length_ns / NS, "ms", 1, clocks),
+        Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, because of {because}"),
+        Readout("idle rows", f"{schedule.idle_rows} of {schedule.row_steps}"),
+        Readout("steps", schedule.step_count),
+    )
+
+
+def chunked_readouts(**settings: Any) -> tuple[Readout, ...]:
+    """The same, and what the other model of step times says of it."""
+    other = _at({**settings, "step_time": StepModel.LAUNCH_BOUND})
+    clocks, longest = _clocks(StepModel.LAUNCH_BOUND), _longest(other)
+    return (
+        *schedule_readouts(**settings),
+        Readout("total, by max(host, device)", other.total_ns / NS, "ms", 0, clocks),
+        Readout("longest interval, by max(host, device)", longest.length_ns / NS, "ms", 1, clocks),
+    )
+
+
+def _clocks(step_time: StepModel) -> tuple[Clock, ...]:
+    return (Clock.FIT,) if step_time == StepModel.FIT else (Clock.FLOP_RULE, Clock.ASSUMED)
+
+
+def _example(policy: Batching, **limits: int) -> Schedule:
+    """The book's own run of a policy, or with other limits."""
+    return simulate(example.four_requests(), example.policy_of(policy, **limits))
+
+
+def _ask_who_is_unhappy() -> Question:
+    outputs = 2 * example.R0_OUTPUTS
+    book = _example(Batching.FIXED)
+    longer = simulate(example.four_requests(r0_outputs=outputs), example.policy_of(Batching.FIXED))
+    later = [name for name in example.NAMES if longer.ttft_ns[_place(longer, name)] > book.ttft_ns[_place(book, name)]]
+    waits = [_whole_ms(int(run.ttft_ns[_place(run, "r2")])) for run in (book, longer)]
+    return Question(
+        text=f"No output comes more than {shown(_longest(book).length_ns / NS, 'ms')} after the one before it. Is "
+        f"anybody unhappy all the same? Let r0 give {outputs} outputs instead of {example.R0_OUTPUTS}: whose first "
+        "token comes later?",
+        choices=("nobody's", "that of r1", "those of r2 and r3"),
+        answer=f"those of {' and '.join(later)}" if later else "nobody's",
+        reveals={"r0_outputs": outputs},
+        because=f"A group waits for its slowest. The row of r1 stays idle until r0 has ended, and r2's first token "
+        f"comes after {waits[1]} instead of {waits[0]}. That wait is no interval, so the longest interval does not "
+        "tell of it.",
+    )
+
+
+def _ask_whose_prompt() -> Question:
+    twice = 2 * example.R2_PROMPT
+    book = _longest(_example(Batching.CONTINUOUS)).length_ns
+    longer_run = simulate(example.four_requests(r2_prompt=twice), example.policy_of(Batching.CONTINUOUS))
+    longer = _longest(longer_run)
+    return Question(
+        text=f"The total is shorter than with a fixed batch, but r0 waits {_whole_ms(book)} for one output: r2's "
+        f"prompt of {example.R2_PROMPT} tokens is computed in that step. With a prompt of {twice} tokens, how long does "
+        f"{longer_run.requests[longer.place].name} wait?",
+        choices=(_whole_ms(book), _whole_ms(2 * book), _whole_ms(longer.length_ns)),
+        answer=_whole_ms(longer.length_ns),
+        reveals={"r2_prompt": twice},
+        because="A newcomer's prompt lengthens the interval of everyone in decode. Twice the tokens have four times the "
+        "query-key pairs, so the step takes more than twice as long.",
+    )
+
+
+def _ask_for_half_the_chunk() -> Question:
+    half = example.CHUNK // 2
+    book, halved = _example(Batching.CHUNKED), _example(Batching.CHUNKED, chunk=half)
+    before, after = _longest(book).length_ns, _longest(halved).length_ns
+    more = halved.step_count - book.step_count
+    return Question(
+        text=f"The longest interval is {_whole_ms(before)}, in {book.step_count} steps. With chunks of {half} tokens "
+        f"instead of {example.CHUNK}: is it halved, and how many steps are added?",
+        choices=(
+            f"{_whole_ms(before // 2)}, 1 step",
+            f"{_whole_ms(before // 2)}, {more} steps",
+            f"{_whole_ms(after)}, {more} steps",
+        ),
+        answer=f"{_whole_ms(after)}, {more} steps",
+        reveals={"chunk": half},
+        because=f"The fixed {shown(FIT.fixed_ns / NS, 'ms', 2)} of a step are not halved with its tokens, and each of "
+        f"the {more} further steps costs them again: the total grows by "
+        f"{shown((halved.total_ns - book.total_ns) / NS, 'ms', 1)}.",
+    )
+
+
+def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
+    chunked, fitted = settings["policy"] == Batching.CHUNKED, settings["step_time"] == StepModel.FIT
+    if moved in ("chunk", "token_budget", "order") and not chunked:
+        return "Only chunked prefill limits the tokens of a step; here whole prompts are computed."
+    if moved == "wait_to_fill":
+        return (
+            "Each group was full as soon as it could start, so there was nobody to wait for."
+            if settings["policy"] == Batching.FIXED
+            else "Only a fixed batch waits to be filled; here a free row is taken at the next border of a step."
+        )
+    if moved == "fixed_term" and not fitted:
+        return "By max(host, device) a step has no fixed term: the host and the device work at once."
+    if moved == "host_time":
+        return (
+            "The fit has the host's work in its fixed term; the host's time counts by max(host, device)."
+            if fitted
+            else "In no step does the device wait for the host."
+        )
+    return {
+        "max_running": "There are never more requests to run at once.",
+        "chunk": "The token budget, or the length of the prompts, limits each part of a prompt before the chunk does.",
+        "token_budget": "No step has more tokens to compute than that: rows and chunk limit it first.",
+        "order": _why_order_still(settings["order"]),
+    }.get(moved, "")
+
+
+def _why_order_still(order: Order) -> str:
+    if order == Order.BY_ADMISSION:
+        return (
+            "In order of admission gives the same schedule as decodes first: nobody takes more tokens in a later step "
+            "than in an earlier one, so a prompt is cut only where nobody in decode comes after it."
+        )
+    return "The budget holds all that each step is asked for, so it does not matter who takes first."
+
+
+FIXED_EXPLORATION = Exploration(
+    question=_ask_who_is_unhappy,
+    in_view=("max_running", "r0_outputs", "r2_arrival", "policy"),
+    settings={
+        "r0 ends with r1": {"r0_outputs": 2},
+        "wait until three are there": {"max_running": 3, "wait_to_fill": 0.02},
+        "fill free rows at once": {"policy": Batching.CONTINUOUS},
+    },
+    readouts=schedule_readouts,
+    why_still=_why_schedule_still,
+)
+CONTINUOUS_EXPLORATION = Exploration(
+    question=_ask_whose_prompt,
+    in_view=("max_running", "r0_outputs", "r2_prompt", "policy"),
+    settings={
+        "a short prompt of r2": {"r2_prompt": 2048},
+        "three rows": {"max_running": 3},
+        "r2's prompt in chunks": {"policy": Batching.CHUNKED},
+    },
+    readouts=schedule_readouts,
+    why_still=_why_schedule_still,
+)
+CHUNKED_EXPLORATION = Exploration(
+    question=_ask_for_half_the_chunk,
+    in_view=("chunk", "token_budget", "order", "step_time"),
+    settings={
+        "chunks of 512": {"chunk": 512},
+        "prompts first, budget 2048": {"token_budget": 2048, "order": Order.PROMPTS_FIRST},
+        "by max(host, device)": {"step_time": StepModel.LAUNCH_BOUND},
+    },
+    readouts=chunked_readouts,
+    why_still=_why_schedule_still,
+)
+
+
+def _draw_request(axes: Axes, bottom: float, schedule: Schedule, place: int) -> None:
+    """Arrival, the wait for the first step, then a band for each step that computes something of the request."""
+    arrival, started = _ms(schedule.arrival_ns[place]), _ms(schedule.started_ns[place])
+    axes.plot([arrival, started], [bottom, bottom], color=style.FAINT, linewidth=style.LINE_PT, linestyle=(0, (1, 1)))
+    width = style.THIN_PT if schedule.step_count <= MOST_OUTLINES else style.THIN_PT / 4
+    for role, spans in _spans(schedule, place).items():
+        axes.broken_barh(spans, (bottom, BAND_PT), **style.look(role) | {"linewidth": width})
+    axes.plot([arrival], [bottom - 3], "^", color=style.INK, markersize=5, clip_on=False)
+
+
+def _spans(schedule: Schedule, place: int) -> dict[str, Spans]:
+    """Start and length of each step with a part of the request, by what the part is."""
+    spans: dict[str, Spans] = {"prefill": [], "decode": []}
+    for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
+        for role, parts in (("prefill", step.prompts), ("decode", step.decodes)):
+            if _has(parts, place):
+                spans[role].append((_ms(step.start_ns), _ms(step.end_ns - step.start_ns)))
+    return spans
+
+
+def _has(parts: Sequence[Part], place: int) -> bool:
+    return any(part.place == place for part in parts)
+
+
+def _draw_interval(axes: Axes, bottom: float, schedule: Schedule, interval: Interval, label: str) -> None:
+    """A bracket from one output to the next, with its length above it."""
+    outputs = schedule.output_times_ns(interval.place)
+    start, stop = (_ms(time) for time in outputs[interval.output - 1 : interval.output + 1])
+    low, high = bottom + 2, bottom + 5
+    axes.plot([start, start, stop, stop], [low, high, high, low], color=style.LIMIT, solid_joinstyle="miter")
+    end, middle = axes.get_xlim()[1], (start + stop) / 2
+    side = "left" if middle < 0.2 * end else "right" if middle > 0.8 * end else "center"
+    at = {"left": max(start, 0), "center": middle, "right": min(stop, end)}[side]
+    length = label.format(time=_whole_ms(interval.length_ns))
+    axes.text(at, high + 1, length, ha=side, va="bottom", color=style.LIMIT, bbox=_OVER_LINES)
+
+
+def _draw_idle_rows(axes: Axes, schedule: Schedule) -> None:
+    """Below the lanes, the share of the rows that each step leaves idle."""
+    spans: dict[int, Spans] = {}
+    for step in schedule.steps():
+        span = _ms(step.start_ns), _ms(step.end_ns - step.start_ns)
+        spans.setdefault(schedule.rows - len(step.parts), []).append(span)
+    for rows in spans.keys() - {0}:
+        axes.broken_barh(spans[rows], (0, rows / schedule.rows * (STRIP_PT - 4)), **_IDLE)
+
+
+_IDLE: dict[str, Any] = {
+    "facecolor": style.PAPER,
+    "hatch": "////",
+    "edgecolor": style.INK,
+    "linewidth": style.THIN_PT,
+}
+
+
+def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
+    swatch(page, 14, 8, text["prefill"], "prefill")
+    swatch(page, 108, 8, text["decode"], "decode")
+    width, height = page.get_size_inches() * 72
+    line = Line2D([206 / width, 224 / width], [12 / height] * 2, color=style.FAINT, linestyle=(0, (1, 1)))
+    page.add_artist(line)
+    page.add_artist(Line2D([206 / width], [12 / height], marker="^", color=style.INK, markersize=5, linestyle=""))
+    write(page, 230, 8, text["arrival"])
+    page.add_artist(Rectangle((318 / width, 8 / height), 14 / width, 9 / height, transform=page.transFigure, **_IDLE))
+    write(page, 338, 8, text["idle"])
+
+
+def _ticks(end: float) -> list[float]:
+    """Round times on the axis, none so near its end that its label would leave the page."""
+    return [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end) if tick <= 0.95 * end]
+
+
+def _ms(time_ns: Any) -> float:
+    return int(time_ns) / example.MS
+
+
+def _whole_ms(time_ns: int) -> str:
+    return shown(time_ns / NS, "ms")
