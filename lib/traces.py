@@ -50,9 +50,11 @@ class Trace:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know about the requests, one sentence each."""
-        sorted_ = f"{self.reordered:,} of the requests stood behind a later one; they were put in order of arrival."
-        failed = f"{self.left_out:,} requests without an output were left out."
-        return (sorted_,) * bool(self.reordered) + (failed,) * bool(self.left_out)
+        told = {
+            "Requests that stood behind a later one, put in order of arrival": self.reordered,
+            "Requests without an output, left out": self.left_out,
+        }
+        return tuple(f"{what}: {count:,}." for what, count in told.items() if count)
 
 
 def read_trace(path: Path | str) -> Trace:
@@ -177,6 +179,7 @@ _COLUMNS = {
         _Column("output", "output_length", _json_count),
     ),
 }
+_COLUMNS[Layout.BARE] = tuple(column for column in _COLUMNS[Layout.OWN] if column.needed)
 _HEADED = (Layout.OWN, Layout.AZURE, Layout.BURST_GPT)
 
 
@@ -191,8 +194,7 @@ class _Table:
 
     @property
     def columns(self) -> list[_Column]:
-        known = _COLUMNS[Layout.OWN if self.layout == Layout.BARE else self.layout]
-        return [column for column in known if column.title in self.cells]
+        return [column for column in _COLUMNS[self.layout] if column.title in self.cells]
 
     def read(self, column: _Column) -> list[Any]:
         cells = self.cells[column.title]
@@ -273,7 +275,7 @@ def _csv_table(file: str, text: str) -> _Table:
     header = tuple(cell.strip() for cell in cells)
     layout = _layout_of(f"{file}, line {first}", header)
     if layout == Layout.BARE:
-        header = tuple(column.title for column in _COLUMNS[Layout.OWN] if column.needed)
+        header = _needed(layout)
     else:
         del rows[0]
     for line, cells in rows:
@@ -284,15 +286,17 @@ def _csv_table(file: str, text: str) -> _Table:
     return _Table(file, layout, [line for line, _ in rows], dict(zip(header, columns, strict=True)))
 
 
+def _needed(layout: Layout) -> tuple[str, ...]:
+    return tuple(column.title for column in _COLUMNS[layout] if column.needed)
+
+
 def _layout_of(where: str, header: tuple[str, ...]) -> Layout:
     """The layout with such a first line. Each title stands once, and in a file of our own each is known."""
     if len(header) == 3 and all(cell.isascii() and cell.isdigit() for cell in header):
         return Layout.BARE
-    for layout in _HEADED:
-        if all(column.title in header for column in _COLUMNS[layout] if column.needed):
-            break
-    else:
-        known = " or ".join(",".join(column.title for column in _COLUMNS[each] if column.needed) for each in _HEADED)
+    layout = next((layout for layout in _HEADED if set(_needed(layout)) <= set(header)), None)
+    if layout is None:
+        known = " or ".join(",".join(_needed(layout)) for layout in _HEADED)
         raise InputError(f"{where}, column 1", ",".join(header), f"a header with {known}")
     own = [column.title for column in _COLUMNS[Layout.OWN]]
     for place, title in enumerate(header):

@@ -69,7 +69,7 @@ def test_burst_gpt_has_seconds_and_failures(file: Path) -> None:
     trace = read(file, BURST_GPT, *lines)
     assert trace.requests == (Request(5 * 10**9, 472, 18), Request(118_100_000_000, 417, 276))
     assert (trace.layout, trace.left_out) == (Layout.BURST_GPT, 1)
-    assert trace.notes == ("1 requests without an output were left out.",)
+    assert trace.notes == ("Requests without an output, left out: 1.",)
 
 
 def test_mooncake_is_a_json_object_a_line(file: Path) -> None:
@@ -82,7 +82,7 @@ def test_mooncake_is_a_json_object_a_line(file: Path) -> None:
 def test_late_lines_are_put_in_order_and_counted(file: Path) -> None:
     trace = read(file, OWN, "30,1,1", "10,2,1", "20,3,1", "30,4,1", "40,5,1")
     assert [request.prompt for request in trace.requests] == [2, 3, 1, 4, 5]
-    assert trace.notes == ("2 of the requests stood behind a later one; they were put in order of arrival.",)
+    assert trace.notes == ("Requests that stood behind a later one, put in order of arrival: 2.",)
     assert len(simulate(trace.requests, continuous(2)).finish_ns) == 5
 
 
