@@ -402,10 +402,10 @@ explore("interval-to-budget")
 # Everything above was four requests. The simulator takes any load; a trace of about two thousand requests is shipped with the chapter, and it reads public trace files and your own.
 
 # %%
-from lib.traces import made_trace
+from lib.traces import MADE, read_trace
 
-trace = made_trace()
-len(trace.requests)
+trace = read_trace(MADE)
+len(trace.requests), trace.notes
 
 # %% [markdown]
 # For every pair of chunk length and token budget: time to first token and longest interval, at the percentile that you promise. The outlined region keeps both
