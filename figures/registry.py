@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.bills import BILL_EXPLORATION, the_bill
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
@@ -61,6 +62,7 @@ FIGURES = (
         "8-7", "chunked-prefill", "8.2.2", schedule_of_four, CHUNKED_EXPLORATION,
         {"slug": "chunked-prefill", "policy": Batching.CHUNKED},
     ),
+    Entry(None, "the-bill", "8.2.2", the_bill, BILL_EXPLORATION),
 )  # fmt: skip
 
 
