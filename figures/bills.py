@@ -133,8 +133,8 @@ def _ask_what_r2_costs() -> Question:
         answer=whole_ms(paid),
         reveals={"policy": Batching.CONTINUOUS},
         because=f"The step of {whole_ms(longest.length_ns)} gave r0 an output too, and alone that would have cost "
-        f"{whole_ms(longest.length_ns - paid)}. In chunks r0 pays {whole_ms(in_chunks)} for the same prompt: chunks "
-        "spread the cost over several intervals, they do not lower it.",
+        f"{whole_ms(longest.length_ns - paid)}. In chunks of {example.CHUNK} r0 pays {whole_ms(in_chunks)} for the "
+        "same prompt: they spread the cost over several intervals and do not lower it.",
     )
 
 

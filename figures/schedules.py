@@ -225,8 +225,8 @@ def _ask_whose_prompt() -> Question:
     book, longer = _longest(_run(Batching.CONTINUOUS)).length_ns, _longest(run)
     return Question(
         text="r2 enters early, and the total is shorter than with a fixed batch. But its prompt of "
-        f"{example.R2_PROMPT} tokens is computed in one step, and r0 waits {whole_ms(book)} for one output. With a prompt of {twice} "
-        f"tokens, how long does {run.requests[longer.place].name} wait?",
+        f"{example.R2_PROMPT} tokens is computed in one step, and r0 waits {whole_ms(book)} for one output. With a "
+        f"prompt of {twice} tokens, how long does {run.requests[longer.place].name} wait?",
         choices=(whole_ms(book), whole_ms(2 * book), whole_ms(longer.length_ns)),
         answer=whole_ms(longer.length_ns),
         reveals={"r2_prompt": twice},
