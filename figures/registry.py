@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.bills import BILL_EXPLORATION, the_bill
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
@@ -67,6 +68,7 @@ FIGURES = (
         "8-7", "chunked-prefill", "8.2.2", schedule_of_four, CHUNKED_EXPLORATION,
         {"slug": "chunked-prefill", "policy": Batching.CHUNKED},
     ),
+    Entry(None, "the-bill", "8.2.2", the_bill, BILL_EXPLORATION),
     Entry("8-8", "pairs-first-chunk", "8.2.3", pairs_of_chunk, FIRST_CHUNK_EXPLORATION),
     Entry(
         "8-9", "pairs-behind-context", "8.2.3", pairs_of_chunk, BEHIND_CONTEXT_EXPLORATION,

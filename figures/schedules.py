@@ -1,7 +1,7 @@
-"""Figures of a schedule of four requests: who is computed when, and what each request's time is spent on."""
+"""Figures of a schedule of four requests: who is computed in which step, on one axis of time."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from lib.checks import InputError, one_of, seconds
 from lib.clocks import Clock
 from lib.fast_forward import simulate
 from lib.four_requests import Batching
-from lib.schedule import Interval, Part, Schedule
+from lib.schedule import Interval, Schedule, Step
 from lib.scheduling import Order
 from lib.step_time import FIT, NS, LaunchBound, StepTime, device
 from lib.units import shown
@@ -31,9 +31,10 @@ PAGE_PT, LANES_PT, LANE_PT, BAND_PT, STRIP_PT = 210, 148, 32, 11, 16
 LEFT_PT, LANES_WIDTH_PT = 34, 372
 AXIS_MS, AXIS_STEP_MS = 900, 300
 MOST_SECONDS = 3600
-# Beyond so many steps the outlines of the bands would hide what they enclose.
-MOST_OUTLINES = 60
+# Beyond so many steps a reader could not tell one band from the next, so bands in a row are drawn as one.
+MOST_BANDS = 100
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
+_IDLE: dict[str, Any] = {"facecolor": style.PAPER, "hatch": "////", "edgecolor": style.INK, "linewidth": style.THIN_PT}
 _DEVICE = device()
 
 
@@ -44,17 +45,23 @@ class StepModel(StrEnum):
     LAUNCH_BOUND = "max(host, device)"
 
 
+ChosenPolicy = Annotated[Batching, Choice("policy", tuple(Batching))]
+MaxRunning = Annotated[int, Slider("running at most", 1, 4, 1)]
+R2Prompt = Annotated[int, Slider("prompt of r2", 512, 16384, 512)]
+Chunk = Annotated[int, Slider("chunk", 128, 8192, 128)]
+
+
 def schedule_of_four(
     *,
-    policy: Annotated[Batching, Choice("policy", tuple(Batching))] = Batching.FIXED,
-    max_running: Annotated[int, Slider("running at most", 1, 4, 1)] = example.MAX_RUNNING,
+    policy: ChosenPolicy = Batching.FIXED,
+    max_running: MaxRunning = example.MAX_RUNNING,
     r0_outputs: Annotated[int, Slider("outputs of r0", 1, 16, 1)] = example.R0_OUTPUTS,
     r1_outputs: Annotated[int, Slider("outputs of r1", 1, 16, 1)] = example.R1_OUTPUTS,
-    r2_prompt: Annotated[int, Slider("prompt of r2", 512, 16384, 512)] = example.R2_PROMPT,
+    r2_prompt: R2Prompt = example.R2_PROMPT,
     r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 400.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
     r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 400.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
     wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 10.0, "ms")] = 0.0,
-    chunk: Annotated[int, Slider("chunk", 128, 8192, 128)] = example.CHUNK,
+    chunk: Chunk = example.CHUNK,
     token_budget: Annotated[int, Slider("token budget", 256, 8192, 128)] = example.TOKEN_BUDGET,
     order: Annotated[Order, Choice("order in a step", tuple(Order))] = Order.DECODES_FIRST,
     step_time: Annotated[StepModel, Choice("step time", tuple(StepModel))] = StepModel.FIT,
@@ -73,27 +80,27 @@ def schedule_of_four(
         token_budget, order, step_time, fixed_term, host_time,
     )  # fmt: skip
     text = words(language, slug)
-    end = max(AXIS_MS, AXIS_STEP_MS * math.ceil(_ms(schedule.total_ns) / AXIS_STEP_MS))
+    end = axis_end(in_ms(schedule.total_ns))
     with style.in_book_style():
         page = new_page(PAGE_PT)
         lanes = box(page, LEFT_PT, 42, LANES_WIDTH_PT, LANES_PT)
-        lanes.set(xlim=(0, end), ylim=(0, LANES_PT), yticks=[], xticks=_ticks(end))
+        lanes.set(xlim=(0, end), ylim=(0, LANES_PT), yticks=[], xticks=time_ticks(end))
         lanes.xaxis.set_major_formatter("{x:g} ms")
         lanes.spines["left"].set_visible(False)
         _draw_idle_rows(lanes, schedule)
         for lane, name in enumerate(reversed(example.NAMES)):
             bottom = STRIP_PT + 6 + lane * LANE_PT
-            place = _place(schedule, name)
+            place = place_of(schedule, name)
             lanes.text(
                 -0.02, bottom + BAND_PT / 2, name, transform=lanes.get_yaxis_transform(), ha="right", va="center"
             )
             _draw_request(lanes, bottom, schedule, place)
             if place == _longest(schedule).place:
                 _draw_interval(lanes, bottom + BAND_PT, schedule, _longest(schedule), text["longest"])
-        total = _ms(schedule.total_ns)
+        total = in_ms(schedule.total_ns)
         lanes.axvline(total, color=style.INK, linestyle=(0, (4, 2)), linewidth=style.THIN_PT, zorder=0)
         side = "right" if total > end / 2 else "left"
-        lanes.text(total, LANES_PT + 3, text["total"].format(time=_whole_ms(schedule.total_ns)), va="bottom", ha=side)
+        lanes.text(total, LANES_PT + 3, text["total"].format(time=whole_ms(schedule.total_ns)), va="bottom", ha=side)
         _draw_key(page, text)
     return page
 
@@ -138,7 +145,8 @@ def _at(settings: Mapping[str, Any]) -> Schedule:
     return schedule_at(**{name: value for name, value in settings.items() if name != "slug"})
 
 
-def _place(schedule: Schedule, name: str) -> int:
+def place_of(schedule: Schedule, name: str) -> int:
+    """Which of the schedule's requests has this name."""
     return next(place for place, request in enumerate(schedule.requests) if request.name == name)
 
 
@@ -161,7 +169,7 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     clocks = _clocks(settings["step_time"])
     longest = _longest(schedule)
     because = " and ".join(_prompts_in(schedule, longest)) or "nobody"
-    first_wait = int(schedule.ttft_ns[_place(schedule, "r2")])
+    first_wait = int(schedule.ttft_ns[place_of(schedule, "r2")])
     return (
         Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
         Readout("first token of r2 after", first_wait / NS, "ms", 0, clocks),
@@ -187,17 +195,17 @@ def _clocks(step_time: StepModel) -> tuple[Clock, ...]:
     return (Clock.FIT,) if step_time == StepModel.FIT else (Clock.FLOP_RULE, Clock.ASSUMED)
 
 
-def _example(policy: Batching, **limits: int) -> Schedule:
-    """The book's own run of a policy, or with other limits."""
-    return simulate(example.four_requests(), example.policy_of(policy, **limits))
+def _run(policy: Batching, chunk: int = example.CHUNK, **changed: int) -> Schedule:
+    """The book's own run of a policy, or one with another chunk or with changed requests."""
+    return simulate(example.four_requests(**changed), example.policy_of(policy, chunk=chunk))
 
 
 def _ask_who_is_unhappy() -> Question:
     outputs = 2 * example.R0_OUTPUTS
-    book = _example(Batching.FIXED)
-    longer = simulate(example.four_requests(r0_outputs=outputs), example.policy_of(Batching.FIXED))
-    later = [name for name in example.NAMES if longer.ttft_ns[_place(longer, name)] > book.ttft_ns[_place(book, name)]]
-    waits = [_whole_ms(int(run.ttft_ns[_place(run, "r2")])) for run in (book, longer)]
+    book, longer = _run(Batching.FIXED), _run(Batching.FIXED, r0_outputs=outputs)
+    waits = {name: [int(run.ttft_ns[place_of(run, name)]) for run in (book, longer)] for name in example.NAMES}
+    later = [name for name, (before, after) in waits.items() if after > before]
+    before, after = map(whole_ms, waits["r2"])
     return Question(
         text=f"No output comes more than {shown(_longest(book).length_ns / NS, 'ms')} after the one before it. Is "
         f"anybody unhappy all the same? Let r0 give {outputs} outputs instead of {example.R0_OUTPUTS}: whose first "
@@ -206,42 +214,41 @@ def _ask_who_is_unhappy() -> Question:
         answer=f"those of {' and '.join(later)}" if later else "nobody's",
         reveals={"r0_outputs": outputs},
         because=f"A group waits for its slowest. The row of r1 stays idle until r0 has ended, and r2's first token "
-        f"comes after {waits[1]} instead of {waits[0]}. That wait is no interval, so the longest interval does not "
+        f"comes after {after} instead of {before}. That wait is no interval, so the longest interval does not "
         "tell of it.",
     )
 
 
 def _ask_whose_prompt() -> Question:
     twice = 2 * example.R2_PROMPT
-    book = _longest(_example(Batching.CONTINUOUS)).length_ns
-    longer_run = simulate(example.four_requests(r2_prompt=twice), example.policy_of(Batching.CONTINUOUS))
-    longer = _longest(longer_run)
+    run = _run(Batching.CONTINUOUS, r2_prompt=twice)
+    book, longer = _longest(_run(Batching.CONTINUOUS)).length_ns, _longest(run)
     return Question(
-        text=f"The total is shorter than with a fixed batch, but r0 waits {_whole_ms(book)} for one output: r2's "
-        f"prompt of {example.R2_PROMPT} tokens is computed in that step. With a prompt of {twice} tokens, how long does "
-        f"{longer_run.requests[longer.place].name} wait?",
-        choices=(_whole_ms(book), _whole_ms(2 * book), _whole_ms(longer.length_ns)),
-        answer=_whole_ms(longer.length_ns),
+        text="r2 enters early, and the total is shorter than with a fixed batch. But its prompt of "
+        f"{example.R2_PROMPT} tokens is computed in one step, and r0 waits {whole_ms(book)} for one output. With a "
+        f"prompt of {twice} tokens, how long does {run.requests[longer.place].name} wait?",
+        choices=(whole_ms(book), whole_ms(2 * book), whole_ms(longer.length_ns)),
+        answer=whole_ms(longer.length_ns),
         reveals={"r2_prompt": twice},
-        because="A newcomer's prompt lengthens the interval of everyone in decode. Twice the tokens have four times the "
-        "query-key pairs, so the step takes more than twice as long.",
+        because="A newcomer's prompt lengthens the interval of everyone in decode. Twice the tokens have four times "
+        "the query-key pairs, so the step takes more than twice as long.",
     )
 
 
 def _ask_for_half_the_chunk() -> Question:
     half = example.CHUNK // 2
-    book, halved = _example(Batching.CHUNKED), _example(Batching.CHUNKED, chunk=half)
+    book, halved = _run(Batching.CHUNKED), _run(Batching.CHUNKED, chunk=half)
     before, after = _longest(book).length_ns, _longest(halved).length_ns
     more = halved.step_count - book.step_count
     return Question(
-        text=f"The longest interval is {_whole_ms(before)}, in {book.step_count} steps. With chunks of {half} tokens "
+        text=f"The longest interval is {whole_ms(before)}, in {book.step_count} steps. With chunks of {half} tokens "
         f"instead of {example.CHUNK}: is it halved, and how many steps are added?",
         choices=(
-            f"{_whole_ms(before // 2)}, 1 step",
-            f"{_whole_ms(before // 2)}, {more} steps",
-            f"{_whole_ms(after)}, {more} steps",
+            f"{whole_ms(before // 2)}, 1 step",
+            f"{whole_ms(before // 2)}, {more} steps",
+            f"{whole_ms(after)}, {more} steps",
         ),
-        answer=f"{_whole_ms(after)}, {more} steps",
+        answer=f"{whole_ms(after)}, {more} steps",
         reveals={"chunk": half},
         because=f"The fixed {shown(FIT.fixed_ns / NS, 'ms', 2)} of a step are not halved with its tokens, and each of "
         f"the {more} further steps costs them again: the total grows by "
@@ -321,11 +328,10 @@ CHUNKED_EXPLORATION = Exploration(
 
 def _draw_request(axes: Axes, bottom: float, schedule: Schedule, place: int) -> None:
     """Arrival, the wait for the first step, then a band for each step that computes something of the request."""
-    arrival, started = _ms(schedule.arrival_ns[place]), _ms(schedule.started_ns[place])
+    arrival, started = in_ms(schedule.arrival_ns[place]), in_ms(schedule.started_ns[place])
     axes.plot([arrival, started], [bottom, bottom], color=style.FAINT, linewidth=style.LINE_PT, linestyle=(0, (1, 1)))
-    width = style.THIN_PT if schedule.step_count <= MOST_OUTLINES else style.THIN_PT / 4
     for role, spans in _spans(schedule, place).items():
-        axes.broken_barh(spans, (bottom, BAND_PT), **style.look(role) | {"linewidth": width})
+        axes.broken_barh(spans, (bottom, BAND_PT), **style.look(role))
     axes.plot([arrival], [bottom - 3], "^", color=style.INK, markersize=5, clip_on=False)
 
 
@@ -334,25 +340,29 @@ def _spans(schedule: Schedule, place: int) -> dict[str, Spans]:
     spans: dict[str, Spans] = {"prefill": [], "decode": []}
     for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
         for role, parts in (("prefill", step.prompts), ("decode", step.decodes)):
-            if _has(parts, place):
-                spans[role].append((_ms(step.start_ns), _ms(step.end_ns - step.start_ns)))
+            if any(part.place == place for part in parts):
+                _add(spans[role], step, join=schedule.step_count > MOST_BANDS)
     return spans
 
 
-def _has(parts: Sequence[Part], place: int) -> bool:
-    return any(part.place == place for part in parts)
+def _add(spans: Spans, step: Step, join: bool) -> None:
+    """Add a step's span, or lengthen the last one if the step follows it and they are to be joined."""
+    start, end = in_ms(step.start_ns), in_ms(step.end_ns)
+    if join and spans and sum(spans[-1]) == start:
+        start = spans.pop()[0]
+    spans.append((start, end - start))
 
 
 def _draw_interval(axes: Axes, bottom: float, schedule: Schedule, interval: Interval, label: str) -> None:
     """A bracket from one output to the next, with its length above it."""
     outputs = schedule.output_times_ns(interval.place)
-    start, stop = (_ms(time) for time in outputs[interval.output - 1 : interval.output + 1])
+    start, stop = (in_ms(time) for time in outputs[interval.output - 1 : interval.output + 1])
     low, high = bottom + 2, bottom + 5
     axes.plot([start, start, stop, stop], [low, high, high, low], color=style.LIMIT, solid_joinstyle="miter")
     end, middle = axes.get_xlim()[1], (start + stop) / 2
     side = "left" if middle < 0.2 * end else "right" if middle > 0.8 * end else "center"
     at = {"left": max(start, 0), "center": middle, "right": min(stop, end)}[side]
-    length = label.format(time=_whole_ms(interval.length_ns))
+    length = label.format(time=whole_ms(interval.length_ns))
     axes.text(at, high + 1, length, ha=side, va="bottom", color=style.LIMIT, bbox=_OVER_LINES)
 
 
@@ -360,18 +370,10 @@ def _draw_idle_rows(axes: Axes, schedule: Schedule) -> None:
     """Below the lanes, the share of the rows that each step leaves idle."""
     spans: dict[int, Spans] = {}
     for step in schedule.steps():
-        span = _ms(step.start_ns), _ms(step.end_ns - step.start_ns)
-        spans.setdefault(schedule.rows - len(step.parts), []).append(span)
+        idle = spans.setdefault(schedule.rows - len(step.parts), [])
+        _add(idle, step, join=schedule.step_count > MOST_BANDS)
     for rows in spans.keys() - {0}:
         axes.broken_barh(spans[rows], (0, rows / schedule.rows * (STRIP_PT - 4)), **_IDLE)
-
-
-_IDLE: dict[str, Any] = {
-    "facecolor": style.PAPER,
-    "hatch": "////",
-    "edgecolor": style.INK,
-    "linewidth": style.THIN_PT,
-}
 
 
 def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
@@ -386,14 +388,21 @@ def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
     write(page, 338, 8, text["idle"])
 
 
-def _ticks(end: float) -> list[float]:
+def axis_end(longest: float) -> float:
+    """Where an axis of time ends, in ms: the same for all that is no longer than the book's three runs."""
+    return max(AXIS_MS, AXIS_STEP_MS * math.ceil(longest / AXIS_STEP_MS))
+
+
+def time_ticks(end: float) -> list[float]:
     """Round times on the axis, none so near its end that its label would leave the page."""
     return [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end) if tick <= 0.95 * end]
 
 
-def _ms(time_ns: Any) -> float:
+def in_ms(time_ns: Any) -> float:
+    """A time of the schedule as the figures place it on their axis."""
     return int(time_ns) / example.MS
 
 
-def _whole_ms(time_ns: int) -> str:
+def whole_ms(time_ns: int) -> str:
+    """A time of the schedule as the chapter prints it."""
     return shown(time_ns / NS, "ms")

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FILES = [path for package in ("lib", "figures") for path in sorted((ROOT / package).rglob("*.py"))]
 MODULES = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in FILES]
-DRAWING = {"IPython", "ipywidgets", "matplotlib", "numpy", "PIL"}
+DRAWING = {"IPython", "ipywidgets", "matplotlib", "numpy", "PIL", "plotly"}
 
 
 def imported(path: Path) -> Iterator[str]:

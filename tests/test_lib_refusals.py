@@ -11,7 +11,20 @@ from typing import Any, get_type_hints
 import pytest
 
 import lib
-from lib import attention, bill, design_problem, latency, memory, model, reads, scheduling, shapes, step_time
+from lib import (
+    attention,
+    bill,
+    design_problem,
+    four_requests,
+    latency,
+    memory,
+    model,
+    reads,
+    scheduling,
+    shapes,
+    slo,
+    step_time,
+)
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
@@ -62,6 +75,17 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     shapes.padded_rows: {"rows": 17, "captured": (16, 32)},
     step_time.device: {"mfu": 0.6, "mbu": 0.6},
     step_time.tokens_that_fit: {"interval_ns": 10**8, "step_time": step_time.FIT, "context": 8},
+    four_requests.four_requests: {
+        "r0_outputs": 8, "r1_outputs": 2, "r2_arrival_ns": 20, "r3_arrival_ns": 30, "r2_prompt": 8192,
+    },
+    four_requests.policy_of: {
+        "policy": four_requests.Batching.CHUNKED, "max_running": 2, "wait_to_fill_ns": 5, "chunk": 8,
+        "token_budget": 16, "order": scheduling.Order.DECODES_FIRST,
+    },
+    slo.trace_grid: {
+        "requests": [scheduling.Request(0, 8, 4)], "token_budgets": (8,), "chunks": (4, 8), "max_running": 2,
+        "slo": slo.Slo(1, 0.1),
+    },
     design_problem.prefill_alone: {"prompt": Prompt.SHORT},
     design_problem.foreign_delay: {"inserted_as": InsertedAs.OWN_PASS},
     design_problem.timed_request: {
@@ -99,6 +123,13 @@ ZERO_MAKES_NO_SENSE = (
     (scheduling.continuous, "max_running"),
     (scheduling.chunked, "max_running"),
     (scheduling.chunked, "chunk"),
+    (four_requests.four_requests, "r0_outputs"),
+    (four_requests.four_requests, "r1_outputs"),
+    (four_requests.four_requests, "r2_prompt"),
+    (four_requests.policy_of, "max_running"),
+    (four_requests.policy_of, "chunk"),
+    (four_requests.policy_of, "token_budget"),
+    (slo.trace_grid, "max_running"),
     (shapes.padded_rows, "rows"),
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),

@@ -1,0 +1,195 @@
+"""The figure of what each of four requests spent its time on."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from figures import style
+from figures.exploration import Choice, Exploration, Question, Readout
+from figures.page import box, new_page, write
+from figures.schedules import (
+    LANES_WIDTH_PT,
+    LEFT_PT,
+    ChosenPolicy,
+    Chunk,
+    MaxRunning,
+    R2Prompt,
+    axis_end,
+    in_ms,
+    place_of,
+    time_ticks,
+    whole_ms,
+)
+from figures.words import words
+from lib import four_requests as example
+from lib.bill import Account, Bill, bill
+from lib.checks import one_of
+from lib.clocks import Clock
+from lib.fast_forward import simulate
+from lib.four_requests import Batching
+from lib.schedule import Schedule
+from lib.step_time import NS
+
+PAGE_PT = 190
+BAR_PT, PITCH_PT = 15, 24
+# Beyond the longest bar, for its length in figures.
+ROOM_MS = 150
+# A name needs so much room inside its part of a bar.
+NAME_PT = 20
+# Decodes of others look like decodes, prompts of others like all that is foreign.
+OTHERS_PROMPTS = "prompts of others"
+_LOOK: dict[str, dict[str, Any]] = {
+    Account.QUEUE: style.look("queue"),
+    Account.OWN_PREFILL: style.look("prefill"),
+    Account.OWN_DECODE: style.look("decode"),
+    Account.OTHERS_DECODE: style.look("decode") | {"hatch": "||||"},
+    OTHERS_PROMPTS: style.look("foreign"),
+}
+_OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
+
+
+def the_bill(
+    *,
+    policy: ChosenPolicy = Batching.FIXED,
+    request: Annotated[str, Choice("read the bill of", example.NAMES)] = "r0",
+    chunk: Chunk = example.CHUNK,
+    r2_prompt: R2Prompt = example.R2_PROMPT,
+    max_running: MaxRunning = example.MAX_RUNNING,
+    language: str = "en",
+) -> Figure:
+    """What each of the four requests spent its time on, from its arrival to its last output, one bar a request.
+
+    Raises InputError for values that make no sense. Source: sections 8.1.1 and 8.2.2.
+    """
+    schedule = _schedule(policy, chunk, r2_prompt, max_running)
+    chosen = one_of("request", request, example.NAMES)
+    text = words(language, "the-bill")
+    bills = {name: bill(schedule, place_of(schedule, name)) for name in example.NAMES}
+    end = axis_end(in_ms(max(one.total_ns for one in bills.values())) + ROOM_MS)
+    height = len(bills) * PITCH_PT
+    with style.in_book_style():
+        page = new_page(PAGE_PT)
+        write(page, 14, PAGE_PT - 16, text["from_arrival"])
+        bars = box(page, LEFT_PT, 66, LANES_WIDTH_PT, height)
+        bars.set(xlim=(0, end), ylim=(height, 0), yticks=[], xticks=time_ticks(end))
+        bars.xaxis.set_major_formatter("{x:g} ms")
+        bars.spines["left"].set_visible(False)
+        for line, (name, one) in enumerate(bills.items()):
+            middle = (line + 0.5) * PITCH_PT
+            _name_bar(bars, middle, name, read=name == chosen)
+            _draw_bill(bars, middle, schedule, one)
+            bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
+        _draw_key(page, text)
+    return page
+
+
+def _schedule(policy: Batching, chunk: int, r2_prompt: int, max_running: int) -> Schedule:
+    load = example.four_requests(r2_prompt=r2_prompt)
+    return simulate(load, example.policy_of(policy, max_running=max_running, chunk=chunk))
+
+
+def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
+    """The bill of one request, at the settings of `the_bill`."""
+    schedule = _schedule(**settings)
+    paid = bill(schedule, place_of(schedule, one_of("request", request, example.NAMES)))
+    prompts = _others_prompts(schedule, paid)
+    dearest = max(prompts, key=lambda name: prompts[name], default="")
+    amounts = {account.value: paid.booked_ns.get(account, 0) for account in Account}
+    amounts |= {OTHERS_PROMPTS: sum(prompts.values()), "the dearest of these": prompts.get(dearest, 0)}
+    return (
+        *(Readout(name, amount / NS, "ms", 1, (Clock.FIT,)) for name, amount in amounts.items()),
+        Readout("which is that of", dearest or "nobody"),
+        Readout("sum, to the nanosecond", paid.total_ns / NS, "ns", 0, (Clock.FIT,)),
+    )
+
+
+def _others_prompts(schedule: Schedule, paid: Bill) -> dict[str, int]:
+    """What the prompts of others cost, in ns, by the name of each."""
+    return {
+        schedule.requests[account].name: amount
+        for account, amount in sorted(paid.booked_ns.items(), key=lambda item: str(item[0]))
+        if not isinstance(account, Account)
+    }
+
+
+def _ask_what_r2_costs() -> Question:
+    runs = {
+        policy: simulate(example.four_requests(), example.policy_of(policy))
+        for policy in (Batching.CONTINUOUS, Batching.CHUNKED)
+    }
+    paid, in_chunks = (_r0_pays_for_r2(run) for run in runs.values())
+    run = runs[Batching.CONTINUOUS]
+    longest = run.longest_interval()
+    assert longest
+    total = bill(run, place_of(run, "r0")).total_ns
+    return Question(
+        text=f"Under continuous batching r0 takes {whole_ms(total)}; its longest interval is "
+        f"{whole_ms(longest.length_ns)}, because r2's prompt is in that step. How much of its time did r2's prompt "
+        "cost r0?",
+        choices=("nothing", whole_ms(longest.length_ns - paid), whole_ms(paid), whole_ms(longest.length_ns)),
+        answer=whole_ms(paid),
+        reveals={"policy": Batching.CONTINUOUS},
+        because=f"The step of {whole_ms(longest.length_ns)} gave r0 an output too, and alone that would have cost "
+        f"{whole_ms(longest.length_ns - paid)}. In chunks of {example.CHUNK} r0 pays {whole_ms(in_chunks)} for the "
+        "same prompt: they spread the cost over several intervals and do not lower it.",
+    )
+
+
+def _r0_pays_for_r2(run: Schedule) -> int:
+    return _others_prompts(run, bill(run, place_of(run, "r0")))["r2"]
+
+
+def _why_bill_still(moved: str, settings: Mapping[str, Any]) -> str:
+    if moved == "chunk" and settings["policy"] != Batching.CHUNKED:
+        return "Only chunked prefill limits the tokens of a step; here whole prompts are computed."
+    return {
+        "chunk": "No prompt is cut differently: its length or the token budget limits each part first.",
+        "max_running": "There are never more requests to run at once.",
+    }.get(moved, "")
+
+
+BILL_EXPLORATION = Exploration(
+    question=_ask_what_r2_costs,
+    in_view=("policy", "request", "chunk", "r2_prompt"),
+    settings={
+        "the prompt in chunks": {"policy": Batching.CHUNKED},
+        "chunks of 256": {"policy": Batching.CHUNKED, "chunk": 256},
+        "r2's own bill": {"policy": Batching.CHUNKED, "request": "r2"},
+    },
+    readouts=bill_readouts,
+    why_still=_why_bill_still,
+)
+
+
+def _name_bar(axes: Axes, middle: float, name: str, read: bool) -> None:
+    """The request's name beside its bar, and a mark if it is the one whose bill is read out."""
+    beside = axes.get_yaxis_transform()
+    axes.text(-0.02, middle, name, transform=beside, ha="right", va="center")
+    if read:
+        axes.plot([-0.075], [middle], ">", transform=beside, color=style.LIMIT, markersize=6, clip_on=False)
+
+
+def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> None:
+    """The parts of one bill in a row, each prompt of another with its name where there is room for it."""
+    start = 0.0
+    items: list[tuple[str, str, int]] = [(account, "", paid.booked_ns.get(account, 0)) for account in Account]
+    items += [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
+    for account, name, amount in items:
+        length = in_ms(amount)
+        if amount:
+            axes.broken_barh([(start, length)], (middle - BAR_PT / 2, BAR_PT), **_LOOK[account])
+        if name and length / axes.get_xlim()[1] * LANES_WIDTH_PT >= NAME_PT:
+            axes.text(start + length / 2, middle, name, ha="center", va="center", bbox=_OVER_LINES)
+        start += length
+
+
+def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
+    width, height = page.get_size_inches() * 72
+    for place, (account, look) in enumerate(_LOOK.items()):
+        left, bottom = 14 + 130 * (place % 3), 28 - 18 * (place // 3)
+        patch = Rectangle((left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **look)
+        page.add_artist(patch)
+        write(page, left + 20, bottom, text[account.replace(" ", "_")])
