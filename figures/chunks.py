@@ -95,7 +95,7 @@ def chunk_times(
     chunk_tokens: Annotated[int, Choice("chunk, tokens", CHUNKS)] = RECORDED_CHUNK,
     prompt_tokens: Annotated[int, Slider("prompt, tokens", 1024, 16384, 1024)] = RECORDED_PROMPT,
     plotted: Annotated[Plotted, Choice("plot", tuple(Plotted))] = Plotted.TIME,
-    host_s: Annotated[float, Slider("host", 0, 30, 1, "ms")] = HOST_S,
+    host_s: Annotated[float, Slider("host", 0.0, 30.0, 1.0, "ms")] = HOST_S,
     language: str = "en",
 ) -> Figure:
     """What each chunk of a prompt takes: pairs, FLOP, or time by three models beside what was measured.

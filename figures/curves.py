@@ -164,7 +164,7 @@ READS_EXPLORATION = Exploration(
     question=_ask_where_kv_overtakes,
     in_view=("batch", "context", "other_context", "pool_bytes"),
     settings={
-        "a pool beyond both crossings": {"pool_bytes": 17 * GIB, "batch": 51},
+        "a pool beyond both crossings": {"pool_bytes": 17 * GIB},
         "KV in 4.5 bits": {"kv_format": "q4_0"},
         "four and sixteen times the context": {"context": 8192, "other_context": 32768},
     },
@@ -279,10 +279,6 @@ def _ask_what_batching_still_saves() -> Question:
     )
 
 
-def _why_store_still(moved: str, settings: Mapping[str, Any]) -> str:
-    return ""
-
-
 STORE_EXPLORATION = Exploration(
     question=_ask_what_batching_still_saves,
     in_view=("batch", "context", "weights_from"),
@@ -292,5 +288,5 @@ STORE_EXPLORATION = Exploration(
         "short contexts, from HBM": {"batch": 64, "context": 512},
     },
     readouts=store_readouts,
-    why_still=_why_store_still,
+    why_still=lambda moved, settings: "",
 )

@@ -210,7 +210,7 @@ class Interval:
         return self.beside_residents(model)(plan._replace(new_tokens=executed)) / NS
 
     def steps_of_prompt(self, model: StepTime) -> int | None:
-        """Steps until a long prompt is in, each taking as many tokens as fit; None if none fits or they are too many."""
+        """Steps of as many tokens as fit until a long prompt is in; None if none fits or too many are needed."""
         done = 0
         for step in range(1, MOST_STEPS + 1):
             taken = self.tokens(model, done)
@@ -239,12 +239,12 @@ def interval_of(
 
 def tokens_in_interval(
     *,
-    interval: Annotated[float, Slider("interval", 20, 400, 5, "ms")] = 0.05,
+    interval: Annotated[float, Slider("interval", 20.0, 400.0, 5.0, "ms")] = 0.05,
     residents: Annotated[int, Slider("in decode", 0, 64, 1)] = 1,
     context: Annotated[int, Slider("prompt's context", 0, CONTEXTS[-1], 512)] = 0,
     shapes: Annotated[Shapes, Choice("executed as", tuple(Shapes))] = Shapes.ANY,
     resident_context: Annotated[int, Slider("context in decode", 0, 16384, 512)] = SHORT_CHAT.input_tokens,
-    host_s: Annotated[float, Slider("host", 0, 30, 1, "ms")] = HOST_S,
+    host_s: Annotated[float, Slider("host", 0.0, 30.0, 1.0, "ms")] = HOST_S,
     language: str = "en",
 ) -> Figure:
     """New tokens of a prompt that a step takes on within an interval, against the context that stands before them.

@@ -1,0 +1,115 @@
+"""What the figures of section 8.2 compute beside what `lib` gives them, and where they put their labels."""
+
+from itertools import pairwise
+
+import pytest
+
+from figures import chunks, curves, lines, steps
+from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, tokens_for_nothing
+from figures.steps import POWERS_OF_TWO, Shapes, interval_of, rows_of
+from lib import model, step_time
+from lib.checks import InputError
+from lib.step_time import FIT, step_plan
+from lib.units import GIB, MIB
+
+
+@pytest.mark.parametrize("value", [0.0199, 0.02, 0.3, 1, 1.01, 14.38, 99, 100, 7500])
+def test_round_ends_lie_around_a_value_and_near_it(value: float) -> None:
+    assert value / 2.5 < lines.round_below(value) <= value * 1.0001
+    assert value * 0.9999 <= lines.round_above(value, lines.FINER) <= lines.round_above(value) < value * 2.5
+
+
+def test_labels_are_raised_no_further_than_needed() -> None:
+    assert lines.spread([10, 50, 90], 13) == [10, 50, 90]
+    assert lines.spread([50, 50, 40], 13) == [53, 66, 40]
+    placed = lines.spread([3, 1, 2, 2], 5)
+    assert all(higher - lower >= 5 for lower, higher in pairwise(sorted(placed)))
+
+
+def test_crossings_and_walls_of_the_book() -> None:
+    short, long = curves.two_kinds(16, 2048, 8192, 12 * GIB, "BF16", "Qwen3-8B")
+    assert (short.crossing, long.crossing) == (51, 13)
+    assert (short.fit, long.fit) == (37, 10)
+    assert short.compute_bound is long.compute_bound is None
+    brief, _ = curves.two_kinds(16, 128, 8192, 12 * GIB, "BF16", "Qwen3-8B")
+    assert brief.compute_bound == 430
+
+
+def test_a_smaller_format_of_kv_moves_crossing_and_wall_alike() -> None:
+    full, _ = curves.two_kinds(16, 2048, 8192, 12 * GIB, "BF16", "Qwen3-8B")
+    small, _ = curves.two_kinds(16, 2048, 8192, 12 * GIB, "q4_0", "Qwen3-8B")
+    assert small.kv_gib == full.kv_gib * 18 / 64
+    assert small.crossing > 3 * full.crossing
+    assert small.fit > 3 * full.fit
+
+
+def test_the_models_offered_are_those_that_the_device_model_takes() -> None:
+    for name in model.PRESETS:
+        if name in curves.MODELS:
+            assert step_time.device(model.preset(name)).weight_bytes
+        else:
+            with pytest.raises(InputError):
+                step_time.device(model.preset(name))
+
+
+def test_chunks_cover_the_prompt() -> None:
+    cut = chunks_of(2048, 7168, HOST_S)
+    assert cut.segments == ((2048, 0), (2048, 2048), (2048, 4096), (1024, 6144))
+    assert cut.edges == [0, 2048, 4096, 6144, 7168]
+
+
+def test_a_record_stands_beside_its_own_cut_only() -> None:
+    recorded = chunks_of(RECORDED_CHUNK, RECORDED_PROMPT, HOST_S)
+    assert (RECORDED_CHUNK, RECORDED_PROMPT) == (512, 8192)
+    assert sum(recorded.recorded_s) == pytest.approx(0.481, abs=5e-4)
+    assert [round(1e3 * sum(recorded.times_s(each))) for each in recorded.models.values()] == [769, 426, 437]
+    assert not chunks_of(512, 7168, HOST_S).recorded_s
+    assert not chunks_of(256, 8192, HOST_S).recorded_s
+
+
+def test_bars_of_flop_are_the_whole_flop_of_the_record() -> None:
+    cut = chunks_of(RECORDED_CHUNK, RECORDED_PROMPT, HOST_S)
+    per_pair = chunks.DEVICE.flop_per_pair
+    assert cut.flop == [
+        lower + per_pair * pairs for lower, pairs in zip(cut.flop_without_attention, cut.pairs, strict=True)
+    ]
+
+
+def test_what_the_device_has_time_for_while_the_host_submits() -> None:
+    assert tokens_for_nothing(0.0) == tokens_for_nothing(0.001) == 0
+    taken = tokens_for_nothing(HOST_S)
+    assert chunks.DEVICE(step_plan((1, 2048), (taken, 0))) <= 26_000_000
+    assert chunks.DEVICE(step_plan((1, 2048), (taken + 1, 0))) > 26_000_000
+
+
+@pytest.mark.parametrize("shapes", Shapes)
+@pytest.mark.parametrize("residents", [0, 1, 5, 64])
+@pytest.mark.parametrize("context", [0, 7680])
+def test_tokens_beside_residents_are_those_of_the_plain_count(shapes: Shapes, residents: int, context: int) -> None:
+    allowed = interval_of(0.05, residents, context, shapes, 2048, HOST_S)
+    captured = POWERS_OF_TWO if shapes is Shapes.POWERS else ()
+    for by in (FIT, allowed.launch_bound):
+        plain = step_time.tokens_that_fit(50_000_000, by, context, [2048] * residents, captured)
+        assert allowed.tokens(by, context) == plain > 0
+        taken = allowed.step_s(by, context)
+        assert taken is not None
+        assert 0.02 < taken <= 0.05
+
+
+def test_a_prompt_takes_as_many_steps_as_its_chunks() -> None:
+    allowed = interval_of(0.05, 1, 0, Shapes.ANY, 2048, HOST_S)
+    done = count = 0
+    while done < steps.PROMPT:
+        done, count = done + allowed.tokens(FIT, done), count + 1
+    assert allowed.steps_of_prompt(FIT) == count == 15
+    assert interval_of(0.02, 1, 0, Shapes.ANY, 2048, HOST_S).steps_of_prompt(FIT) is None
+
+
+def test_the_price_of_a_further_graph() -> None:
+    with_it = rows_of(17, 17, 0.5, 32 * MIB)
+    assert with_it.executed == 17
+    assert rows_of(17, 0, 0.5, 32 * MIB).executed == 32
+    assert with_it.graph
+    assert with_it.graph.saved_s_per_step == pytest.approx(15 * 30.4e-6)
+    assert with_it.graph.steps_to_repay == 1097
+    assert rows_of(17, 0, 0.5, 32 * MIB).graph is rows_of(17, 16, 0.5, 32 * MIB).graph is None
