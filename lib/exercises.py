@@ -190,15 +190,17 @@ class NumberPart:
         accepted = [self.mistakes[number] for number in fitting if self.mistakes[number].accepted]
         if accepted:
             return Verdict(Kind.RIGHT, f"right {accepted[0].says}.")
-        slot, value = wrong[0]
+        slot, _ = wrong[0]
         unit = _unit_slip([pair for pair in answered if pair[0].quantity == slot.quantity])
         if unit:
             said = f"right but for the unit, {slot.quantity.unit} is asked for: {unit} were mixed up."
             return Verdict(Kind.UNIT, slot.about(said))
-        if slot.is_rounded(value):
+        further = [pair for pair in wrong if not pair[0].is_rounded(pair[1])]
+        if not further:
             said = "give more digits" if slot.quantity.unit else "a whole number is asked for"
             return Verdict(Kind.ROUNDED, slot.about(f"close, but not rounded as it should be: {said}."))
-        here = [number for number in range(len(self.mistakes)) if _explains(number, wrong[:1])]
+        slot, _ = further[0]
+        here = [number for number in range(len(self.mistakes)) if _explains(number, further[:1])]
         if here:
             says = ", or if ".join(self.mistakes[number].says for number in fitting or here)
             return Verdict(Kind.MISTAKE, slot.about(f"this comes out if {says}."))
