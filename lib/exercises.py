@@ -143,6 +143,9 @@ class NumberPart:
         if all(value is None for value in given):
             return BLANK
         slots = self._slots(inputs)
+        missing = sum(value is None for value in given)
+        if missing:
+            return Verdict(Kind.BLANK, f"{missing} of {len(given)} numbers are not answered yet.")
         strange = [value for value in given if not _is_number(value)]
         if strange:
             return Verdict(Kind.UNREADABLE, f"{str(strange[0])[:40]!r} is no finite number.")

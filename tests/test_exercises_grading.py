@@ -53,9 +53,7 @@ def hand_in(course: Path, student: str, answered: dict[str, str], tests: str = "
 
 @pytest.mark.long
 @pytest.mark.usefixtures("grading_environment")
-def test_a_class_is_graded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_class_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     course = tmp_path / "course"
     monkeypatch.setattr(derive, "solutions", lambda root: [Pair(root, f"solutions/{NAME}")])
     assert derive.make_course(ROOT, course, "7") == []

@@ -31,14 +31,14 @@ def build() -> None:
         return
     uv = [sys.executable, "-m", "uv", "-q"]
     install([*uv, "venv", "--clear", "--python", sys.executable, str(ENVIRONMENT)])
-    install([*uv, "pip", "sync", "--require-hashes", "--python", str(PROGRAMS / "python"), str(LOCK)])
+    install([*uv, "pip", "sync", "--require-hashes", "--python", str(ENVIRONMENT), str(LOCK)])
     stamp.write_text(now, encoding="utf-8")
 
 
 def nbgrader(course: Path, *arguments: str) -> None:
     """Run a command of nbgrader on a course; raises Stopped, with what it said, if it fails."""
     paths = {"PATH": f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    command = [str(PROGRAMS / "python"), "-m", "nbgrader", *arguments]
+    command = [str(PROGRAMS / f"python{'.exe' if os.name == 'nt' else ''}"), "-m", "nbgrader", *arguments]
     run = subprocess.run(
         command,
         cwd=course,
