@@ -8,10 +8,10 @@ RUN := .venv/bin/python
 endif
 READY := .venv/in-step
 
-.PHONY: help env lab test check figures sync bench latency
+.PHONY: help env lab test check figures sync exercises grade bench latency
 
 help: ## these lines
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 env: ## build or mend the environment in .venv
 	$(PYTHON) tools/environment.py $(ARGS)
@@ -36,6 +36,12 @@ figures: $(READY) ## draw all figures into build/figures (ARGS=list shows them)
 
 sync: $(READY) ## bring scripts and notebooks together, then run the notebooks
 	$(RUN) -m tools.sync $(ARGS)
+
+exercises: $(READY) ## derive exercises from solutions (ARGS="--to FOLDER --variant SEED" for a class of its own)
+	$(RUN) -m tools.derive $(ARGS)
+
+grade: $(READY) ## grade what a class handed in (ARGS=FOLDER)
+	$(RUN) -m tools.grade $(ARGS)
 
 bench: $(READY) ## time the computing code
 	$(RUN) -m tests.bench $(ARGS)

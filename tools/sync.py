@@ -30,6 +30,7 @@ from tools.notebooks import (
 )
 
 SCRIPT, NOTEBOOK = "py", "ipynb"
+DERIVED = "exercises"
 
 
 @dataclass(frozen=True)
@@ -253,10 +254,10 @@ def disagreements(chosen: list[Pair]) -> list[str]:
     return found
 
 
-def run_and_store(chosen: list[Pair]) -> list[str]:
+def run_and_store(paths: list[Path]) -> list[str]:
     """Run the notebooks and store those that ran through; a line for each that did not."""
     failed = []
-    for result in run_all([pair.notebook for pair in chosen]):
+    for result in run_all(paths):
         if result.error:
             failed.append(f"{result.path.parent.name}/{result.path.name}, {result.error}")
         else:
@@ -280,14 +281,23 @@ def sync(chosen: list[Pair], take: str = "", execute: bool = True) -> list[str]:
         write(decision.pair.script, script_text(notebook))
         write(decision.pair.notebook, notebook_text(notebook))
         agreements.note(decision.pair, fingerprint(notebook))
-    return run_and_store(chosen) if execute else []
+    return run_and_store([pair.notebook for pair in chosen]) if execute else []
+
+
+def by_hand(root: Path) -> list[Pair]:
+    """The pairs that are edited; those of the exercises follow their solutions and never lead."""
+    return [pair for pair in pairs(root) if not pair.name.startswith(DERIVED + "/")]
 
 
 def choose(names: list[str], root: Path) -> list[Pair]:
     """The pairs named, with or without a suffix; all where none is."""
-    every = {pair.name: pair for pair in pairs(root)}
+    every = {pair.name: pair for pair in by_hand(root)}
     wanted = [name.replace("\\", "/").removesuffix(".py").removesuffix(".ipynb") for name in names]
     unknown = [name for name in wanted if name not in every]
+    derived = [name for name in unknown if name.startswith(DERIVED + "/")]
+    if derived:
+        solution = derived[0].replace(DERIVED, "solutions", 1)
+        raise SystemExit(f"{derived[0]} is derived: edit {solution}, make sync, then make exercises")
     if unknown:
         raise SystemExit(f"no such notebook: {', '.join(unknown)}; there are: {', '.join(every)}")
     return [every[name] for name in wanted] if wanted else list(every.values())

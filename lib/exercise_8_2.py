@@ -1,0 +1,421 @@
+"""Exercise 8-2: from the longest interval allowed to the size of a prefill chunk. Source: sections 8.2.2 to 8.2.4."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any
+
+from lib.attention import causal_pairs
+from lib.checks import InputError, finite, whole
+from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
+from lib.records import record
+from lib.schedule import MOST_NS, Schedule
+from lib.scheduling import Policy, Request, continuous, fixed_batch, walk
+from lib.step_time import FIT, MOST_TOKENS, Fit, StepPlan, step_plan
+
+ROWS = 2
+REQUESTS = ("r0", "r1", "r2", "r3")
+FIXED_PART, NEW_TOKENS, PAIRS = "fixed part", "new tokens", "pairs"
+LONGEST, P95, MEDIAN = "longest interval", "p95 interval", "median interval"
+QUEUE, TTFT = "queue in the engine", "time to first token"
+# The two runs that differ in the budget alone: prompts in chunks, no graph.
+REPLAY = tuple(record("six_request_replay_summary").where(chunked_prefill=1, decode_cuda_graph=0))
+COLUMNS = {
+    LONGEST: "interval_max_ms",
+    P95: "interval_p95_ms",
+    MEDIAN: "interval_median_ms",
+    QUEUE: "r4_engine_queue_median_ms",
+    TTFT: "r4_ttft_median_ms",
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the exercise starts from: a step's time in ns, four requests r0 … r3, a chunk of tokens, a limit in ms."""
+
+    fixed_ns: int
+    per_new_token_ns: int
+    per_causal_pair_ns: int
+    input_tokens: tuple[int, ...]
+    output_tokens: tuple[int, ...]
+    arrivals_ns: tuple[int, ...]
+    chunk: int
+    chunk_contexts: tuple[int, ...]
+    limit_ms: float
+
+    def __post_init__(self) -> None:
+        for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
+            whole(name, getattr(self, name), at_least=1, at_most=MOST_NS)
+        for name in ("input_tokens", "output_tokens", "arrivals_ns"):
+            if len(getattr(self, name)) != len(REQUESTS):
+                raise InputError(name, getattr(self, name), f"one for each of {', '.join(REQUESTS)}")
+        for value in self.output_tokens:
+            whole("output_tokens", value, at_least=1, at_most=1000)
+        whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
+        for value in self.chunk_contexts:
+            whole("chunk_contexts", value, at_most=MOST_TOKENS)
+        finite("limit_ms", self.limit_ms, at_least=0)
+
+    @property
+    def step_time(self) -> Fit:
+        """The time of a step from what is in it."""
+        return Fit(self.fixed_ns, self.per_new_token_ns, self.per_causal_pair_ns)
+
+
+BOOK = Inputs(
+    fixed_ns=FIT.fixed_ns,
+    per_new_token_ns=FIT.per_new_token_ns,
+    per_causal_pair_ns=FIT.per_causal_pair_ns,
+    input_tokens=(2048, 2048, 8192, 2048),
+    output_tokens=(8, 2, 2, 4),
+    arrivals_ns=(0, 0, 20_000_000, 30_000_000),
+    chunk=512,
+    chunk_contexts=(0, 7680),
+    limit_ms=50,
+)
+
+Answer = tuple[int, int, float]
+
+
+@lru_cache(maxsize=64)
+def _schedule(inputs: Inputs, policy: Policy) -> Schedule:
+    load = zip(inputs.arrivals_ns, inputs.input_tokens, inputs.output_tokens, strict=True)
+    return walk([Request(*one) for one in load], policy, inputs.step_time)
+
+
+def _answer(inputs: Inputs, new_tokens: int, pairs: int, passes: int = 1) -> Answer:
+    """New tokens, pairs and the time in ms of this work, if the fixed part is paid in so many passes."""
+    once = inputs.step_time(StepPlan(new_tokens, pairs, 0, 1))
+    return new_tokens, pairs, (once + (passes - 1) * inputs.fixed_ns) / 10**6
+
+
+def _step(inputs: Inputs, number: int) -> StepPlan:
+    (step,) = _schedule(inputs, continuous(ROWS)).steps(number, number + 1)
+    return step_plan(*((part.new_tokens, part.context) for part in step.parts))
+
+
+def _admitting(inputs: Inputs) -> int:
+    """The step in which r2 enters."""
+    return _schedule(inputs, continuous(ROWS)).started_step[2]
+
+
+def _worked(inputs: Inputs, number: int, passes: int = 1) -> Answer:
+    plan = _step(inputs, number)
+    return _answer(inputs, plan.new_tokens, plan.pairs, passes)
+
+
+def _whole_inputs(inputs: Inputs) -> list[Mapping[str, Any]]:
+    return [{"inputs": inputs}]
+
+
+WORK = (
+    Quantity("new tokens"),
+    Quantity("query-key pairs"),
+    Quantity("time of the step", "ms", absolute=0.01),
+)
+_TWO_PASSES = "the fixed part is paid once per request: all work of a step shares one pass"
+
+PREFILL = NumberPart(
+    name="a",
+    asked=WORK,
+    cases=_whole_inputs,
+    key=lambda inputs: _worked(inputs, 0),
+    mistakes=(
+        Mistake(_TWO_PASSES, lambda inputs: _worked(inputs, 0, passes=2)),
+        Mistake(
+            "each token looks at the whole prompt: causal attention leaves a triangle, the diagonal included",
+            lambda inputs: _answer(inputs, sum(_first_two(inputs)), sum(L * L for L in _first_two(inputs))),
+        ),
+        Mistake(
+            "the two prompts are taken for one sequence: tokens of one request never look at the other's",
+            lambda inputs: _answer(inputs, sum(_first_two(inputs)), causal_pairs(sum(_first_two(inputs)))),
+        ),
+        Mistake(
+            "for one request by itself; here both are computed in the same step, which adds up tokens and pairs",
+            lambda inputs: _answer(inputs, inputs.input_tokens[0], causal_pairs(inputs.input_tokens[0])),
+            accepted=True,
+        ),
+    ),
+    first_step="count the new tokens of both prompts, then the pairs of each prompt by itself",
+    hint="a prompt of L tokens has 1 + 2 + … + L pairs; add both, then the fixed part once",
+)
+
+DECODE = NumberPart(
+    name="b",
+    asked=WORK,
+    cases=_whole_inputs,
+    key=lambda inputs: _worked(inputs, 1),
+    mistakes=(
+        Mistake(_TWO_PASSES, lambda inputs: _worked(inputs, 1, passes=2)),
+        Mistake(
+            "a new token does not look at itself: behind h tokens it sees h + 1",
+            lambda inputs: _answer(inputs, 2, sum(_first_two(inputs))),
+        ),
+        Mistake(
+            "one request alone is decoded: the other has its token in the same step",
+            lambda inputs: _answer(inputs, 1, inputs.input_tokens[0] + 1),
+        ),
+    ),
+    first_step="each of the two requests feeds back its first output: one new token each, behind its own prompt",
+    hint="count for each request the tokens of its prompt and the new token itself",
+)
+
+ADMITTING = NumberPart(
+    name="c",
+    asked=WORK,
+    cases=_whole_inputs,
+    key=lambda inputs: _worked(inputs, _admitting(inputs)),
+    mistakes=(
+        Mistake(
+            "prefill and decode take a pass each: both are computed in one step, and the fixed part is paid once",
+            lambda inputs: _worked(inputs, _admitting(inputs), passes=2),
+        ),
+        Mistake(
+            "r0 is forgotten: it has a token in this step too, behind its prompt and its first two outputs",
+            lambda inputs: _answer(inputs, inputs.input_tokens[2], causal_pairs(inputs.input_tokens[2])),
+        ),
+        Mistake(
+            "each token looks at the whole prompt: causal attention leaves a triangle, the diagonal included",
+            lambda inputs: _answer(
+                inputs,
+                inputs.input_tokens[2] + 1,
+                inputs.input_tokens[2] ** 2 + inputs.input_tokens[0] + 2,
+            ),
+        ),
+        Mistake(
+            "r0 is one token short: the output that it feeds back looks at itself as well",
+            lambda inputs: _answer(
+                inputs,
+                inputs.input_tokens[2] + 1,
+                causal_pairs(inputs.input_tokens[2]) + inputs.input_tokens[0] + 1,
+            ),
+        ),
+    ),
+    first_step="find out who is in this step: all of r2's prompt, and r0, which still generates",
+    hint="r0 has fed back one output already, so its new token stands behind its prompt and one more",
+)
+
+LONGEST_INTERVAL = NumberPart(
+    name="d1",
+    asked=(Quantity("longest interval", "ms", absolute=0.01),),
+    cases=_whole_inputs,
+    key=lambda inputs: _longest_ms(inputs),
+    mistakes=(
+        Mistake(
+            "the wait for a first output is taken for an interval: one lies between two outputs of the same request",
+            lambda inputs: max(_schedule(inputs, continuous(ROWS)).ttft_ns.tolist()) / 10**6,
+        ),
+        Mistake(
+            "prefill and decode take a pass each: r0 waits for one step in which both are computed",
+            lambda inputs: _worked(inputs, _admitting(inputs), passes=2)[2],
+        ),
+        Mistake(
+            "only r0's own decode is counted: the output comes when the whole step ends",
+            lambda inputs: _worked(inputs, 1)[2],
+        ),
+    ),
+    first_step="write down when each request gives its outputs, and take the differences",
+    hint="an output comes at the end of a step, so look for the longest step in which a request goes on generating",
+)
+
+
+def _longest_ms(inputs: Inputs) -> float:
+    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    assert found
+    return found.length_ns / 10**6
+
+
+def _whose(inputs: Inputs) -> str:
+    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    assert found
+    return REQUESTS[found.place]
+
+
+def _between(inputs: Inputs) -> str:
+    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    assert found
+    return f"{found.output} and {found.output + 1}"
+
+
+def _largest_term(inputs: Inputs) -> str:
+    plan = _step(inputs, _admitting(inputs))
+    terms = {
+        FIXED_PART: inputs.fixed_ns,
+        NEW_TOKENS: inputs.per_new_token_ns * plan.new_tokens,
+        PAIRS: inputs.per_causal_pair_ns * plan.pairs,
+    }
+    return max(terms, key=lambda name: terms[name])
+
+
+WHOSE = ChoicePart(
+    name="d2",
+    options=lambda _: REQUESTS,
+    key=_whose,
+    mistakes=(
+        Mistake("the newcomer's wait is taken: r2 has no output before this step, so it waits in TTFT", lambda _: "r2"),
+        Mistake("r1 is taken: it has given its last output when r2 enters", lambda _: "r1"),
+    ),
+    first_step="ask who gave an output before the step that admits r2 and gives one at its end",
+    hint="r1 has two outputs only: which other request is still running",
+)
+
+BETWEEN = ChoicePart(
+    name="d3",
+    options=lambda inputs: tuple(f"{number} and {number + 1}" for number in range(1, inputs.output_tokens[0])),
+    key=_between,
+    mistakes=(
+        Mistake("the prefill's own output is not counted: it is the first", lambda _: "1 and 2"),
+        Mistake("the step is taken for the one after it: count the steps from the prefill on", lambda _: "3 and 4"),
+    ),
+    first_step="number r0's outputs by the steps that give them: the prefill gives the first",
+    hint="the decode of part b gives the second output, the step that admits r2 the next one",
+)
+
+LARGEST_TERM = ChoicePart(
+    name="d4",
+    options=lambda _: (FIXED_PART, NEW_TOKENS, PAIRS),
+    key=_largest_term,
+    mistakes=(),
+    first_step="compute the three terms of the step of part c in ms and compare them",
+    hint="there are millions of pairs for thousands of tokens, but a token costs thousands of times what a pair does",
+)
+
+CHUNK_PAIRS = NumberPart(
+    name="e",
+    asked=(Quantity("query-key pairs"),),
+    cases=lambda inputs: [{"chunk": inputs.chunk, "context": context} for context in inputs.chunk_contexts],
+    key=lambda chunk, context: causal_pairs(chunk, context),
+    mistakes=(
+        Mistake(
+            "each token of the chunk looks at the whole chunk: it sees only itself and those before it",
+            lambda chunk, context: chunk * context + chunk**2,
+        ),
+        Mistake(
+            "the diagonal is left out: each token looks at itself too",
+            lambda chunk, context: causal_pairs(chunk, context) - chunk,
+        ),
+    ),
+    first_step="the first new token sees h + 1 tokens, the second h + 2: add up to h + c",
+    hint="that is a rectangle of c times h beside a triangle with its diagonal",
+)
+
+
+def _budgets(allowed: Callable[[Mapping[str, Any]], bool]) -> frozenset[int]:
+    return frozenset(row["token_budget_per_step"] for row in REPLAY if allowed(row))
+
+
+def _below_limit(column: str) -> Callable[[Inputs], frozenset[int]]:
+    return lambda inputs: _budgets(lambda row: row[COLUMNS[column]] < inputs.limit_ms)
+
+
+def _least(column: str) -> Callable[[Inputs], int]:
+    return lambda _: int(min(REPLAY, key=lambda row: row[COLUMNS[column]])["token_budget_per_step"])
+
+
+def _all_budgets(_: Inputs) -> tuple[int, ...]:
+    return tuple(sorted(_budgets(lambda _: True)))
+
+
+WITHIN_LIMIT = ChoicePart(
+    name="f",
+    options=_all_budgets,
+    key=_below_limit(LONGEST),
+    mistakes=(
+        Mistake("the median is compared: half of the intervals are longer", _below_limit(MEDIAN)),
+        Mistake("the 95th percentile is compared: one interval in twenty is longer", _below_limit(P95)),
+    ),
+    first_step="pick the column that speaks of the longest interval, and compare each row with the limit",
+    hint="a limit on the longest interval allows no exception, so neither median nor p95 can tell; none may remain",
+    several=True,
+)
+
+EARLIEST = ChoicePart(
+    name="g",
+    options=_all_budgets,
+    key=_least(QUEUE),
+    mistakes=(
+        Mistake("intervals are kept short instead: here late requests shall be admitted early", _least(LONGEST)),
+    ),
+    first_step="compare how long the late requests r4 and r5 waited before anything of them was computed",
+    hint="a larger budget ends the prompts before them in fewer steps",
+)
+
+
+def _decided_by(name: str, key: str, mistakes: tuple[Mistake, ...], first_step: str, hint: str) -> ChoicePart:
+    return ChoicePart(name, lambda _: tuple(COLUMNS), lambda _: key, mistakes, first_step, hint)
+
+
+DECIDES_LIMIT = _decided_by(
+    "h1",
+    LONGEST,
+    (
+        Mistake("p95 is taken for the limit: it leaves out one interval in twenty", lambda _: P95),
+        Mistake("the median is taken for the limit: it hides every pause", lambda _: MEDIAN),
+    ),
+    "read the goal of f again: which column does it put a bound on",
+    "one pause is enough to break it",
+)
+DECIDES_ADMISSION = _decided_by(
+    "h2",
+    QUEUE,
+    (
+        Mistake(
+            "time to first token is taken: it holds the prefill as well, admission ends with the queue", lambda _: TTFT
+        ),
+    ),
+    "read the goal of g again: when is a request admitted",
+    "admission is the end of waiting, before the prefill",
+)
+
+
+def _drawn(random: Random) -> Inputs:
+    chunk = random.choice((256, 512, 1024))
+    long_prompt = chunk * random.randint(4096 // chunk, 16384 // chunk)
+    first, second = 128 * random.randint(8, 32), 128 * random.randint(8, 32)
+    arrival = random.randint(5, 40)
+    limit_ms = random.choice((random.randint(33, 182), random.randint(23, 31)))
+    return Inputs(
+        fixed_ns=10_000 * random.randint(800, 3000),
+        per_new_token_ns=100 * random.randint(150, 600),
+        per_causal_pair_ns=random.randint(1, 6),
+        input_tokens=(first, second, long_prompt, 128 * random.randint(8, 32)),
+        output_tokens=(random.randint(5, 9), 2, 2, random.randint(3, 5)),
+        arrivals_ns=(0, 0, arrival * 10**6, (arrival + random.randint(5, 20)) * 10**6),
+        chunk=chunk,
+        chunk_contexts=(0, long_prompt - chunk),
+        limit_ms=limit_ms,
+    )
+
+
+def _suits(inputs: Inputs) -> bool:
+    """Whether r2 and r3 wait for a border, r2's prompt is a long pause, and continuous batching saves time."""
+    waiting = max(inputs.arrivals_ns) / 10**6 < _worked(inputs, 0)[2]
+    pause = _worked(inputs, _admitting(inputs))[2] > 5 * _worked(inputs, 1)[2]
+    saves = _schedule(inputs, continuous(ROWS)).total_ns < _schedule(inputs, fixed_batch(ROWS)).total_ns
+    return waiting and pause and saves
+
+
+def _first_two(inputs: Inputs) -> tuple[int, ...]:
+    return inputs.input_tokens[:2]
+
+
+EXERCISE = Exercise(
+    number="8-2",
+    parts=(
+        PREFILL,
+        DECODE,
+        ADMITTING,
+        LONGEST_INTERVAL,
+        WHOSE,
+        BETWEEN,
+        LARGEST_TERM,
+        CHUNK_PAIRS,
+        WITHIN_LIMIT,
+        EARLIEST,
+        DECIDES_LIMIT,
+        DECIDES_ADMISSION,
+    ),
+    drawn=_drawn,
+    suits=_suits,
+)

@@ -1,0 +1,370 @@
+"""Judges answers to the exercises: right, in another unit, rounded, a mistake that has a name, or not yet.
+
+An exercise is data: parts, whose keys and mistakes are formulas in the same inputs. So one set of parts serves the
+book's numbers, those of a class, and the hidden draw on which a function must be right. A number alone may be copied;
+a function that holds for numbers it never saw is understood.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+from lib.checks import InputError, finite, one_of
+
+MOST_DRAWS = 100_000
+FEEDBACK = "feedback"
+
+# What a number is multiplied or divided by when only its unit is wrong.
+UNIT_SLIPS = (
+    (2**30 / 10**9, "GB and GiB"),
+    (2**20 / 10**6, "MB and MiB"),
+    (1024, "units that are 1024 of each other, such as MiB and GiB"),
+    (1000, "units that are 1000 of each other, such as us and ms"),
+    (8, "bits and bytes"),
+    (2**30, "bytes and GiB"),
+    (2**20, "bytes and MiB"),
+    (10**6, "units that are a million of each other, such as ns and ms"),
+)
+
+
+class Kind(StrEnum):
+    """How an answer was found; only RIGHT earns the marks."""
+
+    BLANK = "not answered yet"
+    UNREADABLE = "unreadable"
+    RIGHT = "right"
+    UNIT = "another unit"
+    ROUNDED = "rounded too early"
+    MISTAKE = "a named mistake"
+    NOT_YET = "not yet"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How an answer was found, and one sentence for whoever gave it."""
+
+    kind: Kind
+    sentence: str
+
+
+BLANK = Verdict(Kind.BLANK, "not answered yet.")
+RIGHT = Verdict(Kind.RIGHT, "right.")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A way to go wrong: a formula that takes what the key takes, and words that follow "this comes out if".
+
+    An `accepted` one is another reading of the question: right, with a word. One that `may_coincide` equals the key on
+    whole families of inputs, so that no variant is refused for it.
+    """
+
+    says: str
+    formula: Callable[..., Any]
+    accepted: bool = False
+    may_coincide: bool = False
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a number of an answer is: its name, its unit, and how far from the key is still right; 0 and 0 is exact."""
+
+    name: str
+    unit: str = ""
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def tolerance(self, key: float) -> float:
+        """How far from this key a number may be."""
+        return self.absolute + self.relative * abs(key)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """One number of an answer: what it is, where, its key, and what each mistake makes of it."""
+
+    quantity: Quantity
+    where: str
+    key: float
+    mistaken: tuple[float, ...]
+
+    @property
+    def tolerance(self) -> float:
+        """At most half the way to the nearest mistake."""
+        ways = [abs(value - self.key) / 2 for value in self.mistaken if self.is_told_apart(value)]
+        return min([self.quantity.tolerance(self.key), *ways])
+
+    def is_told_apart(self, value: float) -> bool:
+        """Whether a mistake differs from the key in digits that somebody types."""
+        return abs(value - self.key) > self.quantity.tolerance(self.key) / 10
+
+    def is_far(self, value: float) -> bool:
+        """Whether a mistake is so far from the key that the full tolerance keeps them apart."""
+        return abs(value - self.key) > 2 * self.quantity.tolerance(self.key)
+
+    def is_near(self, value: float, to: float) -> bool:
+        return abs(value - to) <= self.tolerance
+
+    def is_rounded(self, value: float) -> bool:
+        """Whether a value is the key cut or rounded to few digits, or is not yet rounded where it counts something."""
+        if not self.quantity.unit:
+            return value != math.floor(value) and abs(value - self.key) < 1
+        scales = (10**digits for digits in range(4))
+        return value != 0 and any(
+            abs(value - self.key) < 1 / scale and math.isclose(value * scale, round(value * scale)) for scale in scales
+        )
+
+    def about(self, sentence: str) -> str:
+        return f"{self.quantity.name}{self.where}: {sentence}"
+
+
+@dataclass(frozen=True)
+class NumberPart:
+    """A part that asks for numbers, and for the function that computes them.
+
+    `cases` gives the arguments of each case of the inputs, by name; `key` and the mistakes take them (more by `**_`)
+    and give one number for each quantity asked.
+    """
+
+    name: str
+    asked: tuple[Quantity, ...]
+    cases: Callable[[Any], Sequence[Mapping[str, Any]]]
+    key: Callable[..., Any]
+    mistakes: tuple[Mistake, ...]
+    first_step: str
+    hint: str
+
+    def judge(self, inputs: Any, answer: Any) -> Verdict:
+        """Judge the numbers of an answer, in the order of the cases."""
+        given = _flat(answer)
+        if all(value is None for value in given):
+            return BLANK
+        slots = self._slots(inputs)
+        missing = sum(value is None for value in given)
+        if missing:
+            return Verdict(Kind.BLANK, f"{missing} of {len(given)} numbers are not answered yet.")
+        strange = [value for value in given if not _is_number(value)]
+        if strange:
+            return Verdict(Kind.UNREADABLE, f"{str(strange[0])[:40]!r} is no finite number.")
+        if len(given) != len(slots):
+            return Verdict(Kind.UNREADABLE, f"{len(slots)} numbers are asked for, {len(given)} were given.")
+        return self._judge_numbers(slots, given)
+
+    def judge_function(self, inputs: Any, function: Any) -> Verdict:
+        """Judge a function by what it gives for the cases of these inputs."""
+        if function is None:
+            return BLANK
+        if not callable(function):
+            return Verdict(Kind.UNREADABLE, "a function is asked for, which takes the inputs by name.")
+        try:
+            answer = [function(**case) for case in self.cases(inputs)]
+        except Exception as error:  # whatever a student's own code raises
+            return Verdict(Kind.UNREADABLE, f"it stops with {type(error).__name__}: {error}.")
+        return self.judge(inputs, answer)
+
+    def tells_apart(self, inputs: Any) -> bool:
+        """Whether, on these inputs, each mistake leads clearly away from the key."""
+        slots = self._slots(inputs)
+        return all(
+            mistake.may_coincide or any(slot.is_far(slot.mistaken[number]) for slot in slots)
+            for number, mistake in enumerate(self.mistakes)
+        )
+
+    def _slots(self, inputs: Any) -> list[_Slot]:
+        cases = self.cases(inputs)
+        varying = [name for name in cases[0] if any(case[name] != cases[0][name] for case in cases)]
+        slots = []
+        for case in cases:
+            where = " at " + ", ".join(f"{name} {case[name]:,}" for name in varying) if varying else ""
+            mistaken = [_flat(mistake.formula(**case)) for mistake in self.mistakes]
+            for number, (quantity, key) in enumerate(zip(self.asked, _flat(self.key(**case)), strict=True)):
+                slots.append(_Slot(quantity, where, key, tuple(values[number] for values in mistaken)))
+        return slots
+
+    def _judge_numbers(self, slots: list[_Slot], given: list[Any]) -> Verdict:
+        answered = list(zip(slots, given, strict=True))
+        wrong = [(slot, value) for slot, value in answered if not slot.is_near(value, slot.key)]
+        if not wrong:
+            return RIGHT
+        fitting = [number for number in range(len(self.mistakes)) if _explains(number, answered)]
+        accepted = [self.mistakes[number] for number in fitting if self.mistakes[number].accepted]
+        if accepted:
+            return Verdict(Kind.RIGHT, f"right {accepted[0].says}.")
+        slot, _ = wrong[0]
+        unit = _unit_slip([pair for pair in answered if pair[0].quantity == slot.quantity])
+        if unit:
+            said = f"right but for the unit, {slot.quantity.unit} is asked for: {unit} were mixed up."
+            return Verdict(Kind.UNIT, slot.about(said))
+        further = [pair for pair in wrong if not pair[0].is_rounded(pair[1])]
+        if not further:
+            said = "give more digits" if slot.quantity.unit else "a whole number is asked for"
+            return Verdict(Kind.ROUNDED, slot.about(f"close, but not rounded as it should be: {said}."))
+        slot, _ = further[0]
+        here = [number for number in range(len(self.mistakes)) if _explains(number, further[:1])]
+        if here:
+            says = ", or if ".join(self.mistakes[number].says for number in fitting or here)
+            return Verdict(Kind.MISTAKE, slot.about(f"this comes out if {says}."))
+        return Verdict(Kind.NOT_YET, slot.about(f"not yet. First step: {self.first_step}."))
+
+
+@dataclass(frozen=True)
+class ChoicePart:
+    """A part that asks to choose one option, or with `several` a set of them; all its formulas take the inputs."""
+
+    name: str
+    options: Callable[[Any], Sequence[Any]]
+    key: Callable[[Any], Any]
+    mistakes: tuple[Mistake, ...]
+    first_step: str
+    hint: str
+    several: bool = False
+
+    def judge(self, inputs: Any, answer: Any) -> Verdict:
+        """Judge the choice."""
+        if answer is None:
+            return BLANK
+        options = self.options(inputs)
+        chosen = answer if self.several and isinstance(answer, (list, tuple, set, frozenset)) else [answer]
+        strange = [choice for choice in chosen if not any(_same(choice, option) for option in options)]
+        if strange:
+            known = ", ".join(map(repr, options))
+            return Verdict(Kind.UNREADABLE, f"{str(strange[0])[:40]!r} is not among the choices: {known}.")
+        if self._is(chosen, self.key(inputs)):
+            return RIGHT
+        says = ", or if ".join(mistake.says for mistake in self.mistakes if self._is(chosen, mistake.formula(inputs)))
+        if says:
+            return Verdict(Kind.MISTAKE, f"this comes out if {says}.")
+        return Verdict(Kind.NOT_YET, f"not yet. First step: {self.first_step}.")
+
+    def tells_apart(self, inputs: Any) -> bool:
+        """Whether, on these inputs, each mistake leads to another choice."""
+        key = self.key(inputs)
+        return all(mistake.may_coincide or mistake.formula(inputs) != key for mistake in self.mistakes)
+
+    def _is(self, chosen: Any, wanted: Any) -> bool:
+        wanted = wanted if self.several else [wanted]
+        return all(any(_same(choice, one) for one in wanted) for choice in chosen) and all(
+            any(_same(choice, one) for choice in chosen) for one in wanted
+        )
+
+
+Part = NumberPart | ChoicePart
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise: its number, its parts, how inputs are drawn for it, and which of those suit it."""
+
+    number: str
+    parts: tuple[Part, ...]
+    drawn: Callable[[Random], Any]
+    suits: Callable[[Any], bool]
+
+    def part(self, name: str) -> Part:
+        """The part of this name; raises InputError for an unknown one."""
+        known = {part.name: part for part in self.parts}
+        return known[one_of("part", name, known)]
+
+    def accepts(self, inputs: Any) -> bool:
+        """Whether these inputs suit the exercise and lead each named mistake away from its key."""
+        return self.suits(inputs) and all(part.tells_apart(inputs) for part in self.parts)
+
+    def variant(self, seed: int | str) -> Any:
+        """Other inputs for the same exercise, the same ones for the same seed."""
+        random = Random(f"{self.number} {seed}")
+        for _ in range(MOST_DRAWS):
+            inputs = self.drawn(random)
+            if self.accepts(inputs):
+                return inputs
+        raise AssertionError(f"no draw of exercise {self.number} suits it")
+
+
+class Checker:
+    """Judges the answers in one notebook, and helps more when a part goes wrong twice in a row."""
+
+    def __init__(self, exercise: Exercise, inputs: Any) -> None:
+        self._exercise, self._inputs = exercise, inputs
+        self._wrong: dict[str, int] = {}
+
+    def cases(self, name: str) -> list[dict[str, Any]]:
+        """The arguments for which a part asks for numbers, in that order; raises InputError for an unknown part."""
+        part = self._exercise.part(name)
+        if not isinstance(part, NumberPart):
+            raise InputError("part", name, "a part that asks for numbers")
+        return [dict(case) for case in part.cases(self._inputs)]
+
+    def __call__(self, name: str, answer: Any = None, function: Any = None) -> None:
+        """Print how an answer was found, and the function where one is asked for."""
+        part = self._exercise.part(name)
+        verdicts = {f"{name}": part.judge(self._inputs, answer)}
+        if isinstance(part, NumberPart):
+            verdicts[f"{name}, function"] = self._function_verdict(part, function)
+        for what, verdict in verdicts.items():
+            print(f"{what}: {verdict.sentence}")
+        kinds = {verdict.kind for verdict in verdicts.values()}
+        wrong = bool(kinds - {Kind.RIGHT, Kind.BLANK})
+        self._wrong[name] = self._wrong.get(name, 0) + 1 if wrong else 0
+        if self._wrong[name] > 1:
+            print(f"{name}, hint: {part.hint}.")
+
+    def earned(self, name: str, answer: Any, draw: int | str = FEEDBACK) -> bool:
+        """Whether an answer earns the marks: a choice by the notebook's inputs, a function by inputs drawn for it."""
+        part = self._exercise.part(name)
+        if isinstance(part, ChoicePart):
+            return part.judge(self._inputs, answer).kind is Kind.RIGHT
+        return part.judge_function(self._exercise.variant(draw), answer).kind is Kind.RIGHT
+
+    def _function_verdict(self, part: NumberPart, function: Any) -> Verdict:
+        verdict = part.judge_function(self._exercise.variant(FEEDBACK), function)
+        if verdict.kind in {Kind.RIGHT, Kind.BLANK}:
+            return verdict
+        if verdict.kind is Kind.MISTAKE or part.judge_function(self._inputs, function).kind is not Kind.RIGHT:
+            return verdict
+        return Verdict(verdict.kind, "right for the inputs above only: it does not follow when they change.")
+
+
+def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
+    """Whether a mistake gives all these values, and one of them is not the key."""
+    return all(slot.is_near(value, slot.mistaken[number]) for slot, value in answered) and any(
+        slot.is_told_apart(slot.mistaken[number]) for slot, _ in answered
+    )
+
+
+def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
+    """The units that were mixed up in all these values alike; empty where none explains them."""
+    if not answered[0][0].quantity.unit:
+        return ""
+    for factor, units in UNIT_SLIPS:
+        for by in (factor, 1 / factor):
+            if all(abs(value / by - slot.key) <= slot.tolerance + 1e-12 * slot.key for slot, value in answered):
+                return units
+    return ""
+
+
+def _flat(answer: Any) -> list[Any]:
+    """The single values of an answer, in their order."""
+    if hasattr(answer, "tolist"):  # numpy's arrays and numbers
+        answer = answer.tolist()
+    if isinstance(answer, Mapping):
+        answer = list(answer.values())
+    if isinstance(answer, (list, tuple)):
+        return [value for part in answer for value in _flat(part)]
+    return [answer]
+
+
+def _is_number(value: object) -> bool:
+    try:
+        finite("answer", value)
+    except InputError:
+        return False
+    return True
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two choices are the same, however they are spaced or capitalised."""
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip().casefold() == other.strip().casefold()
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,379 @@
+"""An answer is found right, in another unit, rounded, a mistake by its name, or not yet; keys hold on any inputs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lib import exercise_8_1, exercise_8_2
+from lib.checks import InputError
+from lib.exercises import Checker, ChoicePart, Exercise, Kind, Mistake, NumberPart, Part, Quantity
+from lib.records import record
+from tools.derive import exercise_of
+from tools.notebooks import pairs
+
+MODULES = (exercise_8_1, exercise_8_2)
+EXERCISES = [module.EXERCISE for module in MODULES]
+BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
+SEEDS = range(50)
+
+PARTS = [(exercise, part) for exercise in EXERCISES for part in exercise.parts]
+NUMBERS = [(exercise, part) for exercise, part in PARTS if isinstance(part, NumberPart)]
+CHOICES = [(exercise, part) for exercise, part in PARTS if isinstance(part, ChoicePart)]
+MISTAKES = [(exercise, part, mistake) for exercise, part in PARTS for mistake in part.mistakes]
+
+
+def named(value: object) -> str:
+    if isinstance(value, Exercise):
+        return value.number
+    return value.name if isinstance(value, Part) else value.says[:20] if isinstance(value, Mistake) else repr(value)
+
+
+def numbers(part: NumberPart, inputs: Any, formula: Any = None) -> list[Any]:
+    """What a formula, by default the key, gives for each case."""
+    return [(formula or part.key)(**case) for case in part.cases(inputs)]
+
+
+def flat(values: Sequence[Any]) -> list[Any]:
+    return [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+
+
+@pytest.mark.parametrize(("exercise", "part"), NUMBERS, ids=named)
+class TestNumbers:
+    def test_the_right_ones_are_right(self, exercise: Exercise, part: NumberPart) -> None:
+        right = numbers(part, BOOK[exercise.number])
+        assert part.judge(BOOK[exercise.number], right).kind is Kind.RIGHT
+        assert part.judge(BOOK[exercise.number], np.array(flat(right))).kind is Kind.RIGHT
+        assert part.judge(BOOK[exercise.number], dict(enumerate(flat(right)))).kind is Kind.RIGHT
+        assert part.judge_function(BOOK[exercise.number], part.key).kind is Kind.RIGHT
+
+    def test_none_is_blank(self, exercise: Exercise, part: NumberPart) -> None:
+        count = len(flat(numbers(part, BOOK[exercise.number])))
+        for blank in (None, [], [None] * count):
+            assert part.judge(BOOK[exercise.number], blank).kind is Kind.BLANK
+        assert part.judge_function(BOOK[exercise.number], None).kind is Kind.BLANK
+        assert part.judge_function(BOOK[exercise.number], lambda **_: None).kind is Kind.BLANK
+
+    @pytest.mark.parametrize("strange", ["14.4", "many", math.nan, math.inf, True, 1j, {1, 2}, 10**400])
+    def test_no_number_is_named(self, exercise: Exercise, part: NumberPart, strange: object) -> None:
+        answer = flat(numbers(part, BOOK[exercise.number]))
+        answer[-1] = strange
+        verdict = part.judge(BOOK[exercise.number], answer)
+        assert verdict.kind is Kind.UNREADABLE
+        assert verdict.sentence == f"{str(strange)[:40]!r} is no finite number."
+
+    def test_a_missing_one_is_counted(self, exercise: Exercise, part: NumberPart) -> None:
+        answer = flat(numbers(part, BOOK[exercise.number]))
+        verdict = part.judge(BOOK[exercise.number], [None, *answer[1:]])
+        assert verdict.kind is Kind.BLANK
+        assert len(answer) == 1 or verdict.sentence == f"1 of {len(answer)} numbers are not answered yet."
+
+    def test_too_few_and_too_many_are_counted(self, exercise: Exercise, part: NumberPart) -> None:
+        right = flat(numbers(part, BOOK[exercise.number]))
+        verdict = part.judge(BOOK[exercise.number], [*right, 1])
+        assert verdict.kind is Kind.UNREADABLE
+        assert f"{len(right)} numbers are asked for, {len(right) + 1} were given" in verdict.sentence
+
+    def test_a_wild_number_gets_the_first_step(self, exercise: Exercise, part: NumberPart) -> None:
+        answer = [value * 37.123 + 12.3456 for value in flat(numbers(part, BOOK[exercise.number]))]
+        verdict = part.judge(BOOK[exercise.number], answer)
+        assert verdict.kind is Kind.NOT_YET
+        assert part.first_step in verdict.sentence
+
+    def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
+        right = flat(numbers(part, BOOK[exercise.number]))
+        units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
+        for factor in (2**30 / 10**9, 10**9 / 2**30, 1000, 1 / 1000, 1024, 8):
+            answer = [value * factor if unit else value for value, unit in zip(right, units, strict=True)]
+            if answer == right:  # only counts are asked for
+                return
+            verdict = part.judge(BOOK[exercise.number], answer)
+            assert verdict.kind is Kind.UNIT, factor
+            assert f"{part.asked[-1].unit} is asked for" in verdict.sentence
+
+    def test_a_constant_is_no_function(self, exercise: Exercise, part: NumberPart) -> None:
+        book = BOOK[exercise.number]
+        key = numbers(part, book)[0]
+        for seed in (*SEEDS, "feedback", "marks"):
+            drawn = exercise.variant(seed)
+            if drawn != book:
+                assert part.judge_function(drawn, lambda **_: key).kind is not Kind.RIGHT
+
+    def test_a_table_of_the_books_answers_earns_nothing(
+        self, exercise: Exercise, part: NumberPart, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        book = BOOK[exercise.number]
+        table = {str(case): part.key(**case) for case in part.cases(book)}
+        check = Checker(exercise, book)
+        check(part.name, list(table.values()), lambda **case: table.get(str(case), next(iter(table.values()))))
+        said = capsys.readouterr().out.splitlines()
+        assert said[0] == f"{part.name}: right."
+        assert "right." not in said[1]
+        assert not check.earned(part.name, lambda **case: table.get(str(case), 1), draw="marks")
+
+    def test_a_function_that_fails_says_how(self, exercise: Exercise, part: NumberPart) -> None:
+        verdict = part.judge_function(BOOK[exercise.number], lambda **_: 1 / 0)
+        assert verdict.sentence == "it stops with ZeroDivisionError: division by zero."
+        assert part.judge_function(BOOK[exercise.number], 51).kind is Kind.UNREADABLE
+
+    def test_the_key_earns_the_marks_of_any_draw(self, exercise: Exercise, part: NumberPart) -> None:
+        check = Checker(exercise, BOOK[exercise.number])
+        assert all(check.earned(part.name, part.key, draw=seed) for seed in SEEDS)
+
+
+@pytest.mark.parametrize(("exercise", "part", "mistake"), MISTAKES, ids=named)
+def test_each_mistake_is_called_by_its_name(exercise: Exercise, part: Part, mistake: Mistake) -> None:
+    for inputs in (BOOK[exercise.number], *map(exercise.variant, SEEDS)):
+        if isinstance(part, ChoicePart):
+            wrong, verdict = mistake.formula(inputs), part.judge(inputs, mistake.formula(inputs))
+            right = part.key(inputs)
+        else:
+            wrong, verdict = numbers(part, inputs, mistake.formula), part.judge_function(inputs, mistake.formula)
+            right = numbers(part, inputs)
+        if wrong == right:
+            assert verdict.kind is Kind.RIGHT
+            assert mistake.may_coincide or inputs == BOOK[exercise.number]
+        else:
+            assert verdict.kind is (Kind.RIGHT if mistake.accepted else Kind.MISTAKE)
+            assert mistake.says in verdict.sentence
+
+
+def test_hidden_in_the_books_numbers() -> None:
+    """With these only one context tells storing too little, and none storing too much."""
+    part = exercise_8_1.EXERCISE.part("c")
+    prefill_only, last_output, no_pages = part.mistakes
+    assert numbers(part, exercise_8_1.BOOK, prefill_only.formula) == [42, 10]
+    for mistake in (last_output, no_pages):
+        assert numbers(part, exercise_8_1.BOOK, mistake.formula) == numbers(part, exercise_8_1.BOOK) == [37, 10]
+
+
+def test_prefill_only_gets_its_sentence() -> None:
+    verdict = exercise_8_1.EXERCISE.part("c").judge(exercise_8_1.BOOK, [42, 10])
+    assert (verdict.kind, verdict.sentence) == (
+        Kind.MISTAKE,
+        "requests that fit at context 2,048: this comes out if only the KV after prefill is reserved: a request grows "
+        "until its last output.",
+    )
+
+
+def test_one_pass_too_many_gets_its_sentence() -> None:
+    verdict = exercise_8_2.EXERCISE.part("a").judge(exercise_8_2.BOOK, (4096, 4_196_352, 163.33 + 26.22))
+    assert (verdict.kind, verdict.sentence) == (
+        Kind.MISTAKE,
+        "time of the step: this comes out if the fixed part is paid once per request: all work of a step shares one "
+        "pass.",
+    )
+
+
+def test_one_request_alone_is_accepted_with_a_word() -> None:
+    part = exercise_8_2.EXERCISE.part("a")
+    verdict = part.judge(exercise_8_2.BOOK, (2048, 2_098_176, 94.77))
+    assert verdict.kind is Kind.RIGHT
+    assert verdict.sentence.startswith("right for one request by itself; here both")
+
+
+@pytest.mark.parametrize(
+    ("part", "answer"),
+    [
+        (exercise_8_1.EXERCISE.part("a"), [14.4, 3.8, 1.2, 0.5, 15.2, 4.6, 2.0, 1.3]),
+        (exercise_8_1.EXERCISE.part("b"), [50.12, 12.53]),
+        (exercise_8_1.EXERCISE.part("c"), [37.9, 10.3]),
+        (exercise_8_1.EXERCISE.part("e"), [16, 15]),
+    ],
+    ids=named,
+)
+def test_rounding_is_told_from_a_mistake(part: NumberPart, answer: list[float]) -> None:
+    assert part.judge(exercise_8_1.BOOK, answer).kind is Kind.ROUNDED
+
+
+@pytest.mark.parametrize(("part", "time"), [("a", 163.3), ("c", 376), ("d1", 376.0), ("b", 26)])
+def test_a_rounded_time_is_told_from_a_mistake(part: str, time: float) -> None:
+    asked = exercise_8_2.EXERCISE.part(part)
+    key = flat(numbers(asked, exercise_8_2.BOOK))
+    assert asked.judge(exercise_8_2.BOOK, [*key[:-1], time]).kind is Kind.ROUNDED
+
+
+@pytest.mark.parametrize(("exercise", "part"), CHOICES, ids=named)
+class TestChoices:
+    def test_the_right_one_earns_the_marks(self, exercise: Exercise, part: ChoicePart) -> None:
+        for inputs in (BOOK[exercise.number], *map(exercise.variant, SEEDS)):
+            check = Checker(exercise, inputs)
+            assert check.earned(part.name, part.key(inputs))
+            for option in part.options(inputs):
+                if option != part.key(inputs) and {option} != part.key(inputs):
+                    assert not check.earned(part.name, option)
+
+    def test_none_is_blank(self, exercise: Exercise, part: ChoicePart) -> None:
+        assert part.judge(BOOK[exercise.number], None).kind is Kind.BLANK
+
+    @pytest.mark.parametrize("strange", ["nope", math.nan, True, 3, {}, ["r0", "r1"]])
+    def test_an_unknown_one_is_answered_with_the_choices(
+        self, exercise: Exercise, part: ChoicePart, strange: object
+    ) -> None:
+        verdict = part.judge(BOOK[exercise.number], strange)
+        assert verdict.kind is Kind.UNREADABLE
+        assert all(str(option) in verdict.sentence for option in part.options(BOOK[exercise.number]))
+
+    def test_case_and_spaces_do_not_matter(self, exercise: Exercise, part: ChoicePart) -> None:
+        key = part.key(BOOK[exercise.number])
+        if isinstance(key, str):
+            assert part.judge(BOOK[exercise.number], f" {key.upper()} ").kind is Kind.RIGHT
+
+
+def test_a_set_may_be_given_in_any_form_and_be_empty() -> None:
+    part = exercise_8_2.EXERCISE.part("f")
+    for answer in ({512}, [512], (512, 512), 512, frozenset({512})):
+        assert part.judge(exercise_8_2.BOOK, answer).kind is Kind.RIGHT
+    assert part.judge(exercise_8_2.BOOK, set()).kind is Kind.NOT_YET
+    assert part.judge(replace(exercise_8_2.BOOK, limit_ms=31), set()).kind is Kind.RIGHT
+    both = part.judge(exercise_8_2.BOOK, {512, 8192}).sentence
+    assert "the median is compared" in both and "the 95th percentile is compared" in both
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=named)
+class TestVariants:
+    def test_each_is_accepted_by_the_rule(self, exercise: Exercise) -> None:
+        drawn = [exercise.variant(seed) for seed in SEEDS]
+        assert all(map(exercise.accepts, drawn))
+        assert len(set(drawn)) == len(drawn)
+        assert drawn == [exercise.variant(seed) for seed in SEEDS]
+
+    def test_a_mistake_near_the_key_refuses_them(self, exercise: Exercise) -> None:
+        inputs = exercise.variant(0)
+        part = next(part for part in exercise.parts if isinstance(part, NumberPart))
+        near = replace(part, mistakes=(Mistake("nothing", part.key),))
+        assert not replace(exercise, parts=(near,)).accepts(inputs)
+        assert replace(exercise, parts=(part,)).accepts(inputs)
+        assert not replace(exercise, suits=lambda _: False).accepts(inputs)
+
+
+def test_both_classes_of_8_1_are_drawn() -> None:
+    drawn = [exercise_8_1.EXERCISE.variant(seed) for seed in SEEDS]
+    stops = {tuple(exercise_8_1.EXERCISE.part(name).key(inputs) for name in ("d1", "d2")) for inputs in drawn}
+    assert stops == {("capacity", "capacity"), ("crossing", "crossing")}
+
+
+def test_both_outcomes_of_8_2_are_drawn() -> None:
+    drawn = [exercise_8_2.EXERCISE.variant(seed) for seed in SEEDS]
+    assert {exercise_8_2.EXERCISE.part("f").key(inputs) for inputs in drawn} == {frozenset(), frozenset({512})}
+    assert {exercise_8_2.EXERCISE.part("d4").key(inputs) for inputs in drawn} >= {"new tokens", "pairs"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_keys_of_8_1_by_plain_arithmetic(seed: int) -> None:
+    i = exercise_8_1.EXERCISE.variant(seed)
+    keys = {part.name: numbers(part, i) for exercise, part in NUMBERS if exercise.number == "8-1"}
+    D, k, p, G = i.streamed_weight_bytes, i.kv_bytes_per_token, i.page_tokens, i.output_tokens
+    assert keys["a"] == pytest.approx([(D / b + L * k) / 2**30 for L in i.contexts for b in i.batches])
+    cross = [math.ceil(D / (L * k)) for L in i.contexts]
+    assert keys["b"] == cross
+    each = [p * k * math.ceil((L + G - 1) / p) for L in i.contexts]
+    fit = [math.floor(i.pool_bytes / size) for size in each]
+    assert keys["c"] == fit
+    assert keys["e"] == pytest.approx([batch * size / 2**30 for batch, size in zip(cross, each, strict=True)])
+    for name, c, b in zip(("d1", "d2"), fit, cross, strict=True):
+        assert exercise_8_1.EXERCISE.part(name).key(i) == ("capacity" if c < b else "crossing")
+
+
+def triangle(tokens: int) -> int:
+    return tokens * (tokens + 1) // 2
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_keys_of_8_2_by_plain_arithmetic(seed: int) -> None:
+    i = exercise_8_2.EXERCISE.variant(seed)
+    r0, r1, r2, _ = i.input_tokens
+    work = {
+        "a": (r0 + r1, triangle(r0) + triangle(r1)),
+        "b": (2, r0 + 1 + r1 + 1),
+        "c": (r2 + 1, triangle(r2) + r0 + 2),
+    }
+    times = {
+        name: (i.fixed_ns + i.per_new_token_ns * n + i.per_causal_pair_ns * q) / 1e6 for name, (n, q) in work.items()
+    }
+    keys = {part.name: flat(numbers(part, i)) for exercise, part in NUMBERS if exercise.number == "8-2"}
+    for name in work:
+        assert keys[name] == [*work[name], pytest.approx(times[name])]
+    assert keys["d1"] == [pytest.approx(times["c"])]
+    assert keys["e"] == [i.chunk * h + triangle(i.chunk) for h in i.chunk_contexts]
+    chosen = {name: exercise_8_2.EXERCISE.part(name).key(i) for name in ("d2", "d3", "f", "g", "h1", "h2")}
+    assert (chosen["d2"], chosen["d3"]) == ("r0", "2 and 3")
+    assert chosen["f"] == {limit for limit, longest in ((512, 31.94), (8192, 183.066)) if longest < i.limit_ms}
+    assert (chosen["g"], chosen["h1"], chosen["h2"]) == (8192, "longest interval", "queue in the engine")
+
+
+def test_the_replay_compares_runs_that_differ_in_the_budget_alone() -> None:
+    assert [row["token_budget_per_step"] for row in exercise_8_2.REPLAY] == [512, 8192]
+    assert len(record("six_request_replay_summary").rows) == 4
+
+
+def test_a_second_wrong_try_in_a_row_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    check, part = Checker(exercise_8_1.EXERCISE, exercise_8_1.BOOK), exercise_8_1.EXERCISE.part("b")
+    for answer, hinted in [([7, 8], False), ([7, 9], True), ([51, 13], False), ([7, 8], False), (None, False)]:
+        check("b", answer)
+        assert (part.hint in capsys.readouterr().out) is hinted
+
+
+def test_a_tolerance_shrinks_before_a_near_mistake() -> None:
+    part = NumberPart(
+        name="x",
+        asked=(Quantity("share", "GiB", relative=0.01),),
+        cases=lambda _: [{}],
+        key=lambda: 100.0,
+        mistakes=(Mistake("near", lambda: 100.8), Mistake("too near to type", lambda: 100.01)),
+        first_step="",
+        hint="",
+    )
+    assert part.judge(None, 100.39).kind is Kind.RIGHT
+    assert part.judge(None, 99.5).kind is not Kind.RIGHT
+    assert part.judge(None, 100.8).sentence == "share: this comes out if near."
+    assert not part.tells_apart(None)
+
+
+def test_two_mistakes_that_cannot_be_told_apart_are_named_together() -> None:
+    part = NumberPart(
+        name="x",
+        asked=(Quantity("count"),),
+        cases=lambda _: [{}],
+        key=lambda: 3,
+        mistakes=(Mistake("one", lambda: 5), Mistake("another", lambda: 5), Mistake("none", lambda: 3)),
+        first_step="",
+        hint="",
+    )
+    assert part.judge(None, 5).sentence == "count: this comes out if one, or if another."
+    assert part.judge(None, 3).kind is Kind.RIGHT
+
+
+def test_an_unknown_part_is_named() -> None:
+    check = Checker(exercise_8_1.EXERCISE, exercise_8_1.BOOK)
+    with pytest.raises(InputError, match=r"^part is 'z'; allowed: one of 'a', 'b'"):
+        check("z", 1)
+    with pytest.raises(InputError, match=r"^part is 'd1'; allowed: a part that asks for numbers"):
+        check.cases("d1")
+    assert check.cases("b")[1]["context"] == 8192
+
+
+@pytest.mark.parametrize(
+    ("inputs", "name", "value"),
+    [
+        (exercise_8_1.BOOK, "streamed_weight_bytes", 0),
+        (exercise_8_1.BOOK, "contexts", (2048,)),
+        (exercise_8_1.BOOK, "page_tokens", 2.5),
+        (exercise_8_2.BOOK, "fixed_ns", -1),
+        (exercise_8_2.BOOK, "input_tokens", (2048, 2048)),
+        (exercise_8_2.BOOK, "limit_ms", math.nan),
+        (exercise_8_2.BOOK, "chunk", True),
+    ],
+    ids=named,
+)
+def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"^{name} is "):
+        replace(inputs, **{name: value})
+
+
+def test_each_solution_has_its_exercise() -> None:
+    names = [pair.name.removeprefix("solutions/") for pair in pairs() if pair.name.startswith("solutions/")]
+    assert [exercise_of(name).number for name in names] == [exercise.number for exercise in EXERCISES]
