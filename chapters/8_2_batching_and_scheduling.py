@@ -100,8 +100,7 @@ shown(held, "GB", 1)
 # $$T_\mathrm{step} \approx \max\left(\frac{bF}{P}, \frac{D_w + bLk}{\beta}\right).$$
 
 # %%
-from lib.reads import decode_plan
-from lib.step_time import device
+from lib.step_time import decode_plan, device
 
 bound = device(mfu=1, mbu=1)
 for context in (128, 2048, 8192):
@@ -155,7 +154,6 @@ Table.of(sweep, columns, digits)
 # %%
 from lib.memory import adapter_bytes
 from lib.model import kv_bytes
-from lib.units import GIB
 
 adapter = adapter_bytes(INSTANCE.model, rank=16)
 contexts = 100 * kv_bytes(INSTANCE.model, 8192)
@@ -385,7 +383,7 @@ Table.of(runs, columns)
 # %%
 from lib.step_time import tokens_that_fit
 
-limit_ns, residents = 50_000_000, [2048]
+limit_ns, residents = 50_000_000, decode_plan(1, 2048)
 for context in (0, 7680):
     fit = tokens_that_fit(limit_ns, FIT, context, residents)
     shaped = tokens_that_fit(limit_ns, FIT, context, residents, (256, 512, 1024))

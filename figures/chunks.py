@@ -20,7 +20,7 @@ from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, SHORT_CHAT
 from lib.model import matrix_flops
-from lib.step_time import FIT, NS, LaunchBound, StepTime, device, step_plan
+from lib.step_time import FIT, NS, LaunchBound, StepTime, decode_plan, device, step_plan
 
 DEVICE = device(INSTANCE.model)
 # The host's time in the experiment of the batch sweep, where it hid the device's: one decode step of one request.
@@ -149,7 +149,7 @@ def _gap(model: Sequence[float], recorded: Sequence[float]) -> str:
 def tokens_for_nothing(host_s: float) -> int:
     """Tokens of a new prompt that the device computes beside one decode while the host submits the step anyway."""
     host_ns = round(seconds("host_s", host_s) * NS)
-    return step_time.tokens_that_fit(host_ns, DEVICE, 0, [SHORT_CHAT.input_tokens]) if host_ns else 0
+    return step_time.tokens_that_fit(host_ns, DEVICE, 0, decode_plan(1, SHORT_CHAT.input_tokens)) if host_ns else 0
 
 
 def _ask_last_chunk() -> Question:

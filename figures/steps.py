@@ -20,9 +20,8 @@ from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
 from lib.memory import MOST_BYTES, KvPool
-from lib.reads import decode_plan
 from lib.shapes import FurtherGraph, padded_rows
-from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, step_plan
+from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan, step_plan
 from lib.units import MIB
 
 CAPTURED = (16, 32)
@@ -186,28 +185,16 @@ class Interval:
     captured: tuple[int, ...]
     launch_bound: LaunchBound
 
-    @property
-    def left_for_prompt(self) -> tuple[int, ...]:
-        """Rows of the captured shapes that the residents leave."""
-        return tuple(size - self.residents.new_tokens for size in self.captured if size > self.residents.new_tokens)
-
-    def beside_residents(self, model: StepTime) -> StepTime:
-        """The time of a step that also decodes the residents."""
-        return lambda plan: model(StepPlan(*map(add, plan, self.residents)))
-
     def tokens(self, model: StepTime, context: int) -> int:
         """New tokens of a prompt with so much context that fit the step."""
-        return step_time.tokens_that_fit(
-            self.allowed_ns, self.beside_residents(model), context, captured_rows=self.left_for_prompt
-        )
+        return step_time.tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
 
     def step_s(self, model: StepTime, context: int) -> float | None:
         """Seconds that the step takes with as many tokens as fit, None if none does."""
         if not (tokens := self.tokens(model, context)):
             return None
-        plan = step_plan((tokens, context))
-        executed = padded_rows(tokens, self.left_for_prompt)
-        return self.beside_residents(model)(plan._replace(new_tokens=executed)) / NS
+        plan = StepPlan(*map(add, self.residents, step_plan((tokens, context))))
+        return model(plan._replace(new_tokens=padded_rows(plan.new_tokens, self.captured))) / NS
 
     def steps_of_prompt(self, model: StepTime) -> int | None:
         """Steps of as many tokens as fit until a long prompt is in; None if none fits or too many are needed."""
@@ -231,7 +218,7 @@ def interval_of(
     decoding = whole("residents", residents, at_most=MOST_ROWS)
     return Interval(
         max(1, round(seconds("interval", interval, above_zero=True) * NS)),
-        decode_plan(decoding, of_each) if decoding else StepPlan(0, 0, 0, 0),
+        decode_plan(decoding, of_each),
         POWERS_OF_TWO if one_of("shapes", shapes, Shapes) is Shapes.POWERS else (),
         LaunchBound(round(seconds("host_s", host_s) * NS), DEVICE),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from lib.checks import InputError, whole
-from lib.step_time import Device, StepPlan, step_plan
+from lib.step_time import Device, step_plan
 
 # The example of section 8.2.1: low-rank adapters beside separate contexts.
 ADAPTER_RANK, ADAPTERS, CONTEXTS = 16, 100, 100
@@ -54,12 +54,6 @@ def resident_bytes(all_weight_bytes: int, batch: int, stored_tokens: int, kv_byt
 def _kv_read(context: int, kv_bytes_per_token: int) -> int:
     tokens = whole("context", context, at_most=MOST_TOKENS)
     return tokens * whole("kv_bytes_per_token", kv_bytes_per_token, at_least=1, at_most=MOST_BYTES)
-
-
-def decode_plan(batch: int, context: int) -> StepPlan:
-    """The plan of a decode step of equal requests."""
-    one = step_plan((1, context))
-    return StepPlan(*(whole("batch", batch, at_least=1, at_most=MOST_TOKENS) * amount for amount in one))
 
 
 def compute_crossover(device: Device, context: int) -> int | None:

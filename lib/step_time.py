@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import add
 from typing import NamedTuple
 
 from lib import records
@@ -46,6 +47,9 @@ class StepPlan(NamedTuple):
         return self.new_tokens == self.requests
 
 
+NOBODY = StepPlan(0, 0, 0, 0)
+
+
 class StepTime(ABC):
     """A model of step times: a plan in, whole ns out; more tokens, pairs or context never take less."""
 
@@ -72,6 +76,12 @@ def step_plan(*segments: tuple[int, int]) -> StepPlan:
     news = [whole("new_tokens", new, at_least=1, at_most=MOST_TOKENS) for new, _ in segments]
     contexts = [whole("context", context, at_most=MOST_TOKENS) for _, context in segments]
     return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
+
+
+def decode_plan(batch: int, context: int) -> StepPlan:
+    """What so many requests in decode bring into a step, each with so many tokens in context."""
+    requests = whole("batch", batch, at_most=MOST_TOKENS)
+    return StepPlan(*(requests * amount for amount in step_plan((1, context))))
 
 
 def _decode_step(decodes: int, pairs: int) -> StepPlan:
@@ -205,6 +215,7 @@ class LaunchBound(StepTime):
 
     def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
         """As of any model; as long as the host takes longer, all steps take its time."""
+
         def waits_for_host(step: int) -> bool:
             return self.device(_decode_step(decodes, pairs + decodes * step)) <= self.host_ns
 
@@ -258,19 +269,18 @@ def tokens_that_fit(
     interval_ns: int,
     step_time: StepTime,
     context: int = 0,
-    decoding: Sequence[int] = (),
+    decoding: StepPlan = NOBODY,
     captured_rows: Sequence[int] = (),
 ) -> int:
     """The most new tokens of one prompt that a step can take on and still end within an interval; 0 if none can.
 
-    The prompt has `context` tokens behind it; `decoding` are the contexts of the requests in decode, one new token
-    each; with `captured_rows` the step runs the smallest captured shape that holds its rows. Source: section 8.2.4.
+    The prompt has `context` tokens behind it, beside the requests of `decoding`; with `captured_rows` the step runs the
+    smallest captured shape that holds its rows. Source: section 8.2.4.
     """
     limit = whole("interval_ns", interval_ns, at_least=1)
-    residents = [(1, context) for context in decoding]
 
     def takes(tokens: int) -> int:
-        plan = step_plan(*residents, (tokens, context))
+        plan = StepPlan(*map(add, decoding, step_plan((tokens, context))))
         return step_time(plan._replace(new_tokens=padded_rows(plan.new_tokens, captured_rows)))
 
     too_many = 1

@@ -9,7 +9,8 @@ from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, t
 from figures.steps import POWERS_OF_TWO, Shapes, interval_of, rows_of
 from lib import model, step_time
 from lib.checks import InputError
-from lib.step_time import FIT, step_plan
+from lib.shapes import padded_rows
+from lib.step_time import FIT, NS, StepTime, step_plan
 from lib.units import GIB, MIB
 
 
@@ -85,15 +86,18 @@ def test_what_the_device_has_time_for_while_the_host_submits() -> None:
 @pytest.mark.parametrize("shapes", Shapes)
 @pytest.mark.parametrize("residents", [0, 1, 5, 64])
 @pytest.mark.parametrize("context", [0, 7680])
-def test_tokens_beside_residents_are_those_of_the_plain_count(shapes: Shapes, residents: int, context: int) -> None:
+def test_one_token_more_would_break_the_interval(shapes: Shapes, residents: int, context: int) -> None:
     allowed = interval_of(0.05, residents, context, shapes, 2048, HOST_S)
     captured = POWERS_OF_TWO if shapes is Shapes.POWERS else ()
+
+    def takes_ns(by: StepTime, tokens: int) -> int:
+        plan = step_plan(*[(1, 2048)] * residents, (tokens, context))
+        return by(plan._replace(new_tokens=padded_rows(plan.new_tokens, captured)))
+
     for by in (FIT, allowed.launch_bound):
-        plain = step_time.tokens_that_fit(50_000_000, by, context, [2048] * residents, captured)
-        assert allowed.tokens(by, context) == plain > 0
-        taken = allowed.step_s(by, context)
-        assert taken is not None
-        assert 0.02 < taken <= 0.05
+        tokens = allowed.tokens(by, context)
+        assert takes_ns(by, tokens) == round((allowed.step_s(by, context) or 0) * NS) <= 50_000_000
+        assert takes_ns(by, tokens + 1) > 50_000_000
 
 
 def test_a_prompt_takes_as_many_steps_as_its_chunks() -> None:

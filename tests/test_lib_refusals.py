@@ -65,7 +65,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     model.weight_bytes: {"model": model.QWEN3_8B, "bytes_per_element": 2},
     attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
     reads.compute_crossover: {"device": step_time.device(), "context": 128},
-    reads.decode_plan: {"batch": 4, "context": 2048},
+    step_time.decode_plan: {"batch": 4, "context": 2048},
     reads.kv_crossover: {"weight_bytes": 10**6, "context": 8, "kv_bytes_per_token": 10},
     reads.reads_in_pieces: {"weight_bytes": 10**6, "pieces": 2},
     reads.reads_per_output: {"weight_bytes": 10**6, "batch": 4, "context": 8, "kv_bytes_per_token": 10},

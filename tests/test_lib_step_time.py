@@ -8,17 +8,18 @@ from lib.attention import causal_pairs
 from lib.checks import InputError
 from lib.hardware import CARDS
 from lib.model import QWEN3_8B, matrix_flops, preset
-from lib.reads import decode_plan
 from lib.records import record
 from lib.step_time import (
     FIT,
     MEASURED_DECODE,
+    NOBODY,
     NS,
     Fit,
     LaunchBound,
     MeasuredDecode,
     StepPlan,
     StepTime,
+    decode_plan,
     device,
     step_plan,
     tokens_that_fit,
@@ -131,18 +132,18 @@ def test_the_record_of_decode_steps_knows_no_prompts() -> None:
 
 @given(st.sampled_from(MODELS), st.integers(10_000_000, 10**9), st.integers(0, 9000), st.lists(st.integers(0, 9000)))
 def test_one_token_more_would_not_fit(model: StepTime, interval: int, context: int, decoding: list[int]) -> None:
-    fitting = tokens_that_fit(interval, model, context, decoding)
     residents = [(1, length) for length in decoding]
+    fitting = tokens_that_fit(interval, model, context, step_plan(*residents) if residents else NOBODY)
     assert model(step_plan(*residents, (fitting + 1, context))) > interval
     assert fitting == 0 or model(step_plan(*residents, (fitting, context))) <= interval
 
 
 def test_longer_context_leaves_fewer_tokens_and_shapes_round_them_down() -> None:
-    assert tokens_that_fit(50_000_000, FIT, 0, [2048]) > tokens_that_fit(50_000_000, FIT, 7680, [2048])
-    exact = tokens_that_fit(50_000_000, FIT, 0, [2048])
-    assert tokens_that_fit(50_000_000, FIT, 0, [2048], captured_rows=(256, 512, 1024)) == 511 < exact
+    exact, behind = (tokens_that_fit(50_000_000, FIT, context, decode_plan(1, 2048)) for context in (0, 7680))
+    assert exact > behind
+    assert tokens_that_fit(50_000_000, FIT, 0, decode_plan(1, 2048), captured_rows=(256, 512, 1024)) == 511 < exact
     # The rows of a larger step than any captured one run as they are.
-    assert tokens_that_fit(50_000_000, FIT, 0, [2048], captured_rows=(256, 512)) == exact
+    assert tokens_that_fit(50_000_000, FIT, 0, decode_plan(1, 2048), captured_rows=(256, 512)) == exact
 
 
 WRONG = (
@@ -162,7 +163,7 @@ WRONG = (
     (lambda: MeasuredDecode(((1, 1),), device()), "points"),
     (lambda: MeasuredDecode(((2, 1), (1, 2)), device()), "points"),
     (lambda: tokens_that_fit(0, FIT), "interval_ns"),
-    (lambda: tokens_that_fit(10**9, lambda plan: 5), "step_time"),
+    (lambda: tokens_that_fit(10**9, Fit(5, 0, 0)), "step_time"),
     (lambda: tokens_that_fit(10**9, FIT, captured_rows=(0,)), "captured"),
 )
 

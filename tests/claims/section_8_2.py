@@ -4,15 +4,14 @@ import re
 from functools import cache
 from typing import Any
 
-from lib.four_requests import Batching, policy_of
-from lib.four_requests import four_requests as worked_example
-
 from figures.exploration import book_values
 from figures.registry import entry
 from lib import four_requests, memory, model, reads, shapes, step_time
 from lib.attention import causal_pairs
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT, foreign_delay, timed_request
 from lib.fast_forward import simulate
+from lib.four_requests import Batching, policy_of
+from lib.four_requests import four_requests as worked_example
 from lib.latency import InsertedAs
 from lib.model import QWEN3_8B
 from lib.records import record
@@ -647,7 +646,7 @@ CLAIMS = (
         ("753",),
         "token",
         0,
-        lambda: step_time.tokens_that_fit(50 * 10**6, step_time.FIT, 0, [SHORT]),
+        lambda: step_time.tokens_that_fit(50 * 10**6, step_time.FIT, 0, step_time.decode_plan(1, SHORT)),
     ),
     Claim(
         (),
@@ -656,7 +655,7 @@ CLAIMS = (
         ("438",),
         "token",
         0,
-        lambda: step_time.tokens_that_fit(50 * 10**6, step_time.FIT, 7680, [SHORT]),
+        lambda: step_time.tokens_that_fit(50 * 10**6, step_time.FIT, 7680, step_time.decode_plan(1, SHORT)),
     ),
     # Footnotes
     Claim(("fn03-01",), "version of the engine, second part of 0.23.0", "input", ("23",), "", 0, engine_version),
