@@ -186,7 +186,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # **[8.1 Requests and the resources they need](8_1_requests_and_resources.ipynb)** · 8.1.1 A request's life on the card · 8.1.2 Memory for weights, KV and
 # buffers · 8.1.3 From one request's time to a service objective
 #
-# **8.2 Batching and scheduling** · 8.2.1 Sharing the weights · 8.2.2 From fixed to continuous batches · 8.2.3 Long prefills,
+# **[8.2 Batching and scheduling](8_2_batching_and_scheduling.ipynb)** · 8.2.1 Sharing the weights · 8.2.2 From fixed to continuous batches · 8.2.3 Long prefills,
 # in chunks · 8.2.4 Token budgets, shapes and step time
 #
 # **8.3 The KV cache** · 8.3.1 Reserving, wasting, paging · 8.3.2 Sharing branches, copying on write, giving back · 8.3.3 Reusing prefixes in

@@ -14,7 +14,7 @@ def test_claim_holds(claim: Claim) -> None:
 
 
 def test_no_id_is_answered_twice() -> None:
-    counts = Counter(name for claim in CLAIMS for name in claim.ids)
+    counts = Counter(name for claim in CLAIMS for name in claim.ids if "-" in name)
     assert [name for name, count in counts.items() if count > 1] == []
 
 

@@ -38,7 +38,7 @@ def numerals(text: str) -> set[str]:
 
 
 def section_of(claim_id: str) -> tuple[int, ...]:
-    section = claim_id.rpartition("-")[0]
+    section = claim_id.partition("-")[0]
     return tuple(map(int, section.split("."))) if section[0].isdigit() else (9,)
 
 

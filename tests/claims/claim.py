@@ -9,6 +9,7 @@ from typing import Literal
 class Claim:
     """A quantity of the chapter and how `lib` answers it.
 
+    An id without a place, such as "8.2.3", names a section that states the quantity although the chapter prints it not.
     kind: an input is a constant of `lib`, a measured value stands in its records, a computed one follows from others.
     """
 
