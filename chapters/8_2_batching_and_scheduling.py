@@ -52,7 +52,8 @@ print("weights read per step:", shown(weights, "GiB", 1))
 for batch in (1, 16, 64):
     total = reads_per_output(weights, batch, 2048, each_token)
     share = shown(weights / batch, "GiB", 2)
-    print(f"batch {batch:>2}: {shown(total, 'GiB', 2)} an output, {share} of it weights")
+    each = shown(total, "GiB", 2)
+    print(f"batch {batch:>2}: {each} an output, {share} of it weights")
 
 # %% [markdown]
 # At 2048 tokens the KV of a request is 0.28125 GiB. At batch 1 that is next to nothing beside 14.1 GiB of weights; at 64 the weights are down to 0.22 GiB an
