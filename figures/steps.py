@@ -20,11 +20,10 @@ from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
 from lib.memory import MOST_BYTES, KvPool
-from lib.shapes import FurtherGraph, padded_rows
+from lib.shapes import CAPTURED, FurtherGraph, padded_rows
 from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan, step_plan
 from lib.units import MIB
 
-CAPTURED = (16, 32)
 ROWS_DRAWN = 40
 # Far beyond what is drawn; more is a slip.
 MOST_ROWS, MOST_CONTEXT = 1024, 2**20
