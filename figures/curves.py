@@ -51,6 +51,13 @@ class Requests:
         weight_bytes = self.at_peak.weight_bytes if weights else 0
         return float(reads.reads_per_output(weight_bytes, batch, self.context, self.at_peak.kv_bytes_per_token) / GIB)
 
+    def between_gib(self) -> tuple[list[float], list[float]]:
+        """Batches and what each output reads at them; in eighths where a line between two whole ones would bend."""
+        weight_bytes, each_token = 8 * self.at_peak.weight_bytes, self.at_peak.kv_bytes_per_token
+        eighths = [*range(8, 64), *range(64, 8 * MOST_BATCH + 1, 8)]
+        reads_in = (reads.reads_per_output(weight_bytes, eighth, self.context, each_token) for eighth in eighths)
+        return [eighth / 8 for eighth in eighths], [float(read / GIB) for read in reads_in]
+
     @property
     def kv_gib(self) -> float:
         return self.read_gib(1, weights=False)
@@ -218,7 +225,7 @@ def separate_weight_store(
     """
     one, from_hbm = stored_weights(batch, context, weights_from, of_model)
     text = words(language, "separate-weight-store")
-    with_weights = [one.read_gib(each) for each in BATCHES]
+    batches, with_weights = one.between_gib()
     with style.in_book_style():
         page = new_page(236)
         write(page, 14, 220, text["height"])
@@ -226,12 +233,12 @@ def separate_weight_store(
         doubling_axis(axes, MOST_BATCH)
         axes.set_xlabel(text["width"], labelpad=2)
         axes.set_ylim(0, round_above(1.02 * with_weights[0], FINER))
-        axes.fill_between(BATCHES, with_weights, one.kv_gib, color=style.FILL["queue"], linewidth=0)
+        axes.fill_between(batches, with_weights, one.kv_gib, color=style.FILL["queue"], linewidth=0)
         for role, curve, followed in (
             ("one", with_weights, from_hbm),
-            ("other", [one.kv_gib] * MOST_BATCH, not from_hbm),
+            ("other", [one.kv_gib] * len(batches), not from_hbm),
         ):
-            axes.plot(BATCHES, curve, linewidth=style.LINE_PT * (2 if followed else 1), **style.line(role))
+            axes.plot(batches, curve, linewidth=style.LINE_PT * (2 if followed else 1), **style.line(role))
         _mark_batch(axes, batch, [one.read_gib(batch, from_hbm)], text["batch"].format(batch=batch))
         label_ends(axes, [with_weights[-1], one.kv_gib], [text["hbm"], text["store"]])
         saved = shown(GIB * (one.read_gib(batch) - one.kv_gib), "GiB", 2)
