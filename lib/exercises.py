@@ -15,18 +15,19 @@ from typing import Any
 from lib.checks import InputError, finite, one_of
 
 MOST_DRAWS = 100_000
+UNIT_TOLERANCE = 0.005  # in another unit fewer digits are typed; the nearest units lie 5 per cent apart
 FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
 UNIT_SLIPS = (
     (2**30 / 10**9, "GB and GiB"),
     (2**20 / 10**6, "MB and MiB"),
-    (1024, "units that are 1024 of each other, such as MiB and GiB"),
-    (1000, "units that are 1000 of each other, such as us and ms"),
+    (1024, "units that are 1024 of each other (MiB and GiB)"),
+    (1000, "units that are 1000 of each other (us, ms, s)"),
     (8, "bits and bytes"),
     (2**30, "bytes and GiB"),
     (2**20, "bytes and MiB"),
-    (10**6, "units that are a million of each other, such as ns and ms"),
+    (10**6, "units that are a million of each other (ns and ms)"),
 )
 
 
@@ -339,7 +340,7 @@ def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
         return ""
     for factor, units in UNIT_SLIPS:
         for by in (factor, 1 / factor):
-            if all(abs(value / by - slot.key) <= slot.tolerance + 1e-12 * slot.key for slot, value in answered):
+            if all(abs(value / by - slot.key) <= UNIT_TOLERANCE * abs(slot.key) for slot, value in answered):
                 return units
     return ""
 

@@ -168,6 +168,14 @@ def test_one_pass_too_many_gets_its_sentence() -> None:
     )
 
 
+def test_a_time_in_seconds_may_be_typed_with_few_digits() -> None:
+    verdict = exercise_8_2.EXERCISE.part("a").judge(exercise_8_2.BOOK, (4096, 4_196_352, 0.163))
+    assert verdict.sentence == (
+        "time of the step: right but for the unit, ms is asked for: units that are 1000 of each other (us, ms, s) "
+        "were mixed up."
+    )
+
+
 def test_one_request_alone_is_accepted_with_a_word() -> None:
     part = exercise_8_2.EXERCISE.part("a")
     verdict = part.judge(exercise_8_2.BOOK, (2048, 2_098_176, 94.77))
