@@ -23,7 +23,7 @@
 # with inputs that you do not see, and it is the function that earns the marks; where a part is a choice, the choice does.
 
 # %% [markdown]
-# The inputs: the step time of section 8.2.2 in three terms, and its four requests r0 … r3. At most two requests run at once; a free row is filled at
+# The inputs: the step time of section 8.2.2 in three terms (clock: fit), and its four requests r0 … r3. At most two requests run at once; a free row is filled at
 # the next border of a step; a whole prompt is computed in one step, together with the decodes. The step that ends a prompt gives the first output.
 
 # %% nbgrader={"grade": false, "grade_id": "inputs", "locked": true, "schema_version": 3, "solution": false, "task": false}
@@ -149,8 +149,8 @@ check("e", e, chunk_pairs)
 # %% [markdown]
 # ## f, g, h. Choosing a limit of tokens a step
 #
-# Six requests arrived 80 ms apart, once under each of two limits of tokens a step; everything else was the same. The intervals of all requests, the time
-# that the late request r4 waited in the engine's queue, and its time to first token, in ms, as measured:
+# Six requests arrived 80 ms apart, once under each of two limits of tokens a step; everything else was the same. As measured, in ms: the intervals of
+# all requests (client's clock), and of the late request r4 the wait in the engine's queue (engine's clock) and the time to first token (client's clock).
 
 # %% nbgrader={"grade": false, "grade_id": "replay", "locked": true, "schema_version": 3, "solution": false, "task": false}
 for row in exercise_8_2.REPLAY:

@@ -9,13 +9,12 @@ from typing import Any
 from lib.attention import causal_pairs
 from lib.checks import InputError, finite, whole
 from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
+from lib.four_requests import MAX_RUNNING, NAMES, four_requests
 from lib.records import record
 from lib.schedule import MOST_NS, Schedule
 from lib.scheduling import Policy, Request, continuous, fixed_batch, walk
 from lib.step_time import FIT, MOST_TOKENS, Fit, StepPlan, step_plan
 
-ROWS = 2
-REQUESTS = ("r0", "r1", "r2", "r3")
 FIXED_PART, NEW_TOKENS, PAIRS = "fixed part", "new tokens", "pairs"
 LONGEST, P95, MEDIAN = "longest interval", "p95 interval", "median interval"
 QUEUE, TTFT = "queue in the engine", "time to first token"
@@ -48,8 +47,8 @@ class Inputs:
         for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
             whole(name, getattr(self, name), at_least=1, at_most=MOST_NS)
         for name in ("input_tokens", "output_tokens", "arrivals_ns"):
-            if len(getattr(self, name)) != len(REQUESTS):
-                raise InputError(name, getattr(self, name), f"one for each of {', '.join(REQUESTS)}")
+            if len(getattr(self, name)) != len(NAMES):
+                raise InputError(name, getattr(self, name), f"one for each of {', '.join(NAMES)}")
         for value in self.output_tokens:
             whole("output_tokens", value, at_least=1, at_most=1000)
         whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
@@ -67,9 +66,9 @@ BOOK = Inputs(
     fixed_ns=FIT.fixed_ns,
     per_new_token_ns=FIT.per_new_token_ns,
     per_causal_pair_ns=FIT.per_causal_pair_ns,
-    input_tokens=(2048, 2048, 8192, 2048),
-    output_tokens=(8, 2, 2, 4),
-    arrivals_ns=(0, 0, 20_000_000, 30_000_000),
+    input_tokens=tuple(request.prompt for request in four_requests()),
+    output_tokens=tuple(request.output for request in four_requests()),
+    arrivals_ns=tuple(request.arrival_ns for request in four_requests()),
     chunk=512,
     chunk_contexts=(0, 7680),
     limit_ms=50,
@@ -91,13 +90,13 @@ def _answer(inputs: Inputs, new_tokens: int, pairs: int, passes: int = 1) -> Ans
 
 
 def _step(inputs: Inputs, number: int) -> StepPlan:
-    (step,) = _schedule(inputs, continuous(ROWS)).steps(number, number + 1)
+    (step,) = _schedule(inputs, continuous(MAX_RUNNING)).steps(number, number + 1)
     return step_plan(*((part.new_tokens, part.context) for part in step.parts))
 
 
 def _admitting(inputs: Inputs) -> int:
     """The step in which r2 enters."""
-    return _schedule(inputs, continuous(ROWS)).started_step[2]
+    return _schedule(inputs, continuous(MAX_RUNNING)).started_step[2]
 
 
 def _worked(inputs: Inputs, number: int, passes: int = 1) -> Answer:
@@ -204,7 +203,7 @@ LONGEST_INTERVAL = NumberPart(
     mistakes=(
         Mistake(
             "the wait for a first output is taken for an interval: one lies between two outputs of the same request",
-            lambda inputs: max(_schedule(inputs, continuous(ROWS)).ttft_ns.tolist()) / 10**6,
+            lambda inputs: max(_schedule(inputs, continuous(MAX_RUNNING)).ttft_ns.tolist()) / 10**6,
         ),
         Mistake(
             "prefill and decode take a pass each: r0 waits for one step in which both are computed",
@@ -221,19 +220,19 @@ LONGEST_INTERVAL = NumberPart(
 
 
 def _longest_ms(inputs: Inputs) -> float:
-    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
     assert found
     return found.length_ns / 10**6
 
 
 def _whose(inputs: Inputs) -> str:
-    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
     assert found
-    return REQUESTS[found.place]
+    return NAMES[found.place]
 
 
 def _between(inputs: Inputs) -> str:
-    found = _schedule(inputs, continuous(ROWS)).longest_interval()
+    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
     assert found
     return f"{found.output} and {found.output + 1}"
 
@@ -250,7 +249,7 @@ def _largest_term(inputs: Inputs) -> str:
 
 WHOSE = ChoicePart(
     name="d2",
-    options=lambda _: REQUESTS,
+    options=lambda _: NAMES,
     key=_whose,
     mistakes=(
         Mistake("the newcomer's wait is taken: r2 has no output before this step, so it waits in TTFT", lambda _: "r2"),
@@ -392,7 +391,7 @@ def _suits(inputs: Inputs) -> bool:
     """Whether r2 and r3 wait for a border, r2's prompt is a long pause, and continuous batching saves time."""
     waiting = max(inputs.arrivals_ns) / 10**6 < _worked(inputs, 0)[2]
     pause = _worked(inputs, _admitting(inputs))[2] > 5 * _worked(inputs, 1)[2]
-    saves = _schedule(inputs, continuous(ROWS)).total_ns < _schedule(inputs, fixed_batch(ROWS)).total_ns
+    saves = _schedule(inputs, continuous(MAX_RUNNING)).total_ns < _schedule(inputs, fixed_batch(MAX_RUNNING)).total_ns
     return waiting and pause and saves
 
 

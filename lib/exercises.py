@@ -15,18 +15,20 @@ from typing import Any
 from lib.checks import InputError, finite, one_of
 
 MOST_DRAWS = 100_000
+UNIT_TOLERANCE = 0.005  # in another unit fewer digits are typed; the nearest units lie 5 per cent apart
 FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
-UNIT_SLIPS = (
+TIME_UNITS = ("s", "ms", "us", "ns")
+TIME_SLIPS = ((10**3, "units that are 1000 of each other (us, ms, s)"), (10**6, "ns and ms"))
+BYTE_SLIPS = (
     (2**30 / 10**9, "GB and GiB"),
     (2**20 / 10**6, "MB and MiB"),
-    (1024, "units that are 1024 of each other, such as MiB and GiB"),
-    (1000, "units that are 1000 of each other, such as us and ms"),
+    (2**10, "units that are 1024 of each other (KiB, MiB, GiB)"),
+    (10**3, "units that are 1000 of each other (kB, MB, GB)"),
     (8, "bits and bytes"),
-    (2**30, "bytes and GiB"),
     (2**20, "bytes and MiB"),
-    (10**6, "units that are a million of each other, such as ns and ms"),
+    (2**30, "bytes and GiB"),
 )
 
 
@@ -335,11 +337,11 @@ def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
 
 def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
     """The units that were mixed up in all these values alike; empty where none explains them."""
-    if not answered[0][0].quantity.unit:
-        return ""
-    for factor, units in UNIT_SLIPS:
+    unit = answered[0][0].quantity.unit
+    slips = TIME_SLIPS if unit in TIME_UNITS else BYTE_SLIPS if unit else ()
+    for factor, units in slips:
         for by in (factor, 1 / factor):
-            if all(abs(value / by - slot.key) <= slot.tolerance + 1e-12 * slot.key for slot, value in answered):
+            if all(abs(value / by - slot.key) <= UNIT_TOLERANCE * abs(slot.key) for slot, value in answered):
                 return units
     return ""
 

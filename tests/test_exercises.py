@@ -86,7 +86,8 @@ class TestNumbers:
     def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
-        for factor in (2**30 / 10**9, 10**9 / 2**30, 1000, 1 / 1000, 1024, 8):
+        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 1024, 8, 2**30)
+        for factor in (1000, 1 / 1000, *(of_bytes if units[-1] == "GiB" else ())):
             answer = [value * factor if unit else value for value, unit in zip(right, units, strict=True)]
             if answer == right:  # only counts are asked for
                 return
@@ -165,6 +166,14 @@ def test_one_pass_too_many_gets_its_sentence() -> None:
         Kind.MISTAKE,
         "time of the step: this comes out if the fixed part is paid once per request: all work of a step shares one "
         "pass.",
+    )
+
+
+def test_a_time_in_seconds_may_be_typed_with_few_digits() -> None:
+    verdict = exercise_8_2.EXERCISE.part("a").judge(exercise_8_2.BOOK, (4096, 4_196_352, 0.163))
+    assert verdict.sentence == (
+        "time of the step: right but for the unit, ms is asked for: units that are 1000 of each other (us, ms, s) "
+        "were mixed up."
     )
 
 

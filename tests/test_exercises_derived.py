@@ -296,6 +296,15 @@ def test_answers_in_an_exercise_are_never_lost_silently(project: Path, capsys: p
     assert "return 7" not in texts(student)
 
 
+def test_a_damaged_exercise_is_made_anew_when_asked_for(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    student = Pair(project, STUDENT)
+    student.notebook.write_text("{<<<<<<<", encoding="utf-8")
+    assert derive.main([], root=project) == 1
+    assert "ARGS=--force" in capsys.readouterr().err
+    assert derive.main(["--force"], root=project) == 0
+    assert stored(student)["cells"]
+
+
 def test_an_exercise_follows_its_solution(project: Path) -> None:
     student, solution = Pair(project, STUDENT), Pair(project, "solutions/ex_8_1_small")
     for question in ("What is 2 x 4?", "What is 2 x 5?"):  # the first after a commit, the second without one

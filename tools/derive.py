@@ -118,10 +118,11 @@ def leftovers(root: Path) -> list[str]:
 def is_untouched(pair: Pair, agreements: Agreements, now: str) -> bool:
     """Whether each side of an exercise is as it was derived, now or before."""
     known = {agreements.last(pair), now}
-    return all(
-        fingerprint(notebook) in known or fingerprint(notebook) == committed(pair, side)
-        for side, notebook in sides(pair).items()
-    )
+    try:
+        there = {side: fingerprint(notebook) for side, notebook in sides(pair).items()}
+    except Refused:  # damaged, so somebody touched it
+        return False
+    return all(word in known or word == committed(pair, side) for side, word in there.items())
 
 
 def derive(root: Path, force: bool = False) -> list[str]:
