@@ -3,6 +3,7 @@
 import base64
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -50,7 +51,8 @@ class Explorer:
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
         self._draw()
-        self._stored = self._static_bundle()
+        at_book = self.settings == self.book
+        self._began: tuple[bytes, str, tuple[Readout, ...], bool] = self.png, self.sentence, self.readouts, at_book
         self._view = self._lay_out()
         self._listening = True
         for name, widget in self.widgets.items():
@@ -158,14 +160,16 @@ class Explorer:
         rows = [ask, choices, self._verdict, named, shown, *more, self._frame, self._line, self._table]
         return widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
 
-    def _static_bundle(self) -> tuple[dict[str, str], dict[str, Any]]:
-        if self._refused:
-            return {"text/plain": self._refused}, {}
-        at_book = self.settings == self.book
+    @cached_property
+    def _stored(self) -> tuple[dict[str, str], dict[str, Any]]:
+        """What a notebook keeps: where the reader began, whatever was moved since."""
+        png, sentence, readouts, at_book = self._began
+        if sentence:
+            return {"text/plain": sentence}, {}
         title = self.entry.title + (" at the book's values" if at_book else "")
-        rows = [(readout.label, readout, readout.clock) for readout in self.readouts]
-        text = repr(Table((title, "", _clock_head(self.readouts)), rows, left=("clock",)))
-        picture = base64.b64encode(page.palette_png(self._picture.value)).decode("ascii")
+        rows = [(readout.label, readout, readout.clock) for readout in readouts]
+        text = repr(Table((title, "", _clock_head(readouts)), rows, left=("clock",)))
+        picture = base64.b64encode(page.palette_png(png)).decode("ascii")
         alt = (
             words("en", self.entry.slug)["alt"] if at_book else f"{self.entry.title} at other settings than the book's"
         )

@@ -27,6 +27,19 @@ pytestmark = pytest.mark.filterwarnings("error")
 each_figure = pytest.mark.parametrize("figure", FIGURES, ids=lambda known: known.slug)
 EACH_CONTROL = [(figure, name) for figure in FIGURES for name in controls_of(figure.draw)]
 each_control = pytest.mark.parametrize(("figure", "name"), EACH_CONTROL, ids=lambda part: getattr(part, "slug", part))
+# What does not depend on the figure is tried with three of them every day, and with all in the long run.
+EVERY_DAY = FIGURES[:3]
+some_figures = pytest.mark.parametrize(
+    "figure",
+    [pytest.param(known, marks=() if known in EVERY_DAY else pytest.mark.long, id=known.slug) for known in FIGURES],
+)
+some_controls = pytest.mark.parametrize(
+    ("figure", "name"),
+    [
+        pytest.param(known, name, marks=() if known in EVERY_DAY else pytest.mark.long, id=f"{known.slug}-{name}")
+        for known, name in EACH_CONTROL
+    ],
+)
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 # How many random points, and how many steps without another read-out, are drawn: of every day, and in the long run.
@@ -111,7 +124,7 @@ def text_of(explorer: Explorer) -> str:
     return "\n".join(shown.value for shown in shown_by(explorer) if isinstance(shown, widgets.HTML))
 
 
-@each_figure
+@some_figures
 def test_the_book_values_come_first_and_are_the_figure_of_the_registry(figure: Entry) -> None:
     explorer = explore(figure.slug)
     assert explorer.png == explore(figure.number or figure.slug).png
@@ -135,7 +148,7 @@ def test_each_end_alone_and_back(figure: Entry) -> None:
     assert explorer.png == book
 
 
-@each_figure
+@some_figures
 @pytest.mark.parametrize("end", [0, -1], ids=["all low", "all high"])
 def test_all_controls_at_the_same_end(figure: Entry, end: int) -> None:
     explorer = explore(figure.slug)
@@ -146,7 +159,7 @@ def test_all_controls_at_the_same_end(figure: Entry, end: int) -> None:
     assert explorer._repr_mimebundle_() == stored, "what is stored shows where the reader began"
 
 
-@each_figure
+@some_figures
 @few_or_many
 def test_random_points(figure: Entry, count: int) -> None:
     explorer, draw = explore(figure.slug), random.Random(8)
@@ -158,7 +171,7 @@ def test_random_points(figure: Entry, count: int) -> None:
         assert {name: widget.value for name, widget in explorer.widgets.items()} == point
 
 
-@each_control
+@some_controls
 @few_or_many
 def test_every_step_changes_something_or_says_why_not(figure: Entry, name: str, count: int) -> None:
     """Steps that change a read-out need no picture to be told apart, which leaves few to be drawn."""
@@ -182,7 +195,7 @@ def test_every_step_changes_something_or_says_why_not(figure: Entry, name: str, 
         assert explorer.line in text_of(explorer)
 
 
-@each_figure
+@some_figures
 def test_what_is_in_view_and_what_is_under_more(figure: Entry) -> None:
     explorer = explore(figure.slug)
     in_view, controls = figure.exploration.in_view, controls_of(figure.draw)
@@ -213,7 +226,7 @@ def test_the_book_values_are_within_reach_of_the_controls(figure: Entry) -> None
         assert value_at(control, explorer.widgets[name].value) == explorer.book[name]
 
 
-@each_figure
+@some_figures
 def test_named_settings(figure: Entry) -> None:
     explorer, named = explore(figure.slug), figure.exploration.settings
     book = explorer.png
@@ -251,7 +264,7 @@ def test_the_question_is_asked_before_and_judged_after(figure: Entry) -> None:
         assert explorer.predict(choice) == question.verdict(choice)
 
 
-@each_figure
+@some_figures
 def test_a_prediction_is_not_stored(figure: Entry) -> None:
     explorer = explore(figure.slug)
     before = explorer._repr_mimebundle_()
@@ -260,7 +273,7 @@ def test_a_prediction_is_not_stored(figure: Entry) -> None:
     assert verdict not in json.dumps(before)
 
 
-@each_figure
+@some_figures
 def test_an_answer_that_is_no_choice_is_refused(figure: Entry) -> None:
     explorer = explore(figure.slug)
     picture = explorer.png
@@ -269,7 +282,7 @@ def test_an_answer_that_is_no_choice_is_refused(figure: Entry) -> None:
     assert explorer.png == picture
 
 
-@each_figure
+@some_figures
 def test_what_is_stored_are_the_readouts_and_the_picture_at_the_book_values(figure: Entry) -> None:
     explorer = explore(figure.slug)
     data, metadata = explorer._repr_mimebundle_()
@@ -290,7 +303,7 @@ def test_what_is_stored_are_the_readouts_and_the_picture_at_the_book_values(figu
     assert model not in data["text/plain"] + data["image/png"] + json.dumps(metadata)
 
 
-@each_figure
+@some_figures
 def test_other_settings_to_begin_with_are_stored_as_such(figure: Entry) -> None:
     settings = next(iter(figure.exploration.settings.values()))
     explorer = explore(figure.slug, **settings)
@@ -320,7 +333,7 @@ def check_refusal(explorer: Explorer, name: str, value: Any) -> None:
     assert explorer.png == b""
 
 
-@each_control
+@some_controls
 def test_a_wrong_value_gives_one_sentence_until_the_control_is_moved(figure: Entry, name: str) -> None:
     for value in wrong_values(figure, name)[:: len(NO_OPTIONS)]:
         explorer = explore(figure.slug, **{name: value})
@@ -345,7 +358,7 @@ def test_moving_to_a_wrong_value_gives_the_same_sentence(figure: Entry, name: st
     assert explorer.sentence == explorer.line == ""
 
 
-@each_figure
+@some_figures
 def test_an_unknown_setting_is_refused_by_name_and_nothing_moves(figure: Entry) -> None:
     with pytest.raises(InputError, match=r"^setting is 'colour'; allowed: one of "):
         explore(figure.slug, colour="red")
@@ -376,7 +389,7 @@ def failing(figure: Entry, fails: list[bool]) -> Entry:
     return replace(figure, draw=draw)
 
 
-@each_figure
+@some_figures
 def test_a_fault_in_a_figure_is_raised_and_not_told_as_a_wrong_setting(figure: Entry) -> None:
     with pytest.raises(ZeroDivisionError):
         Explorer(failing(figure, [True]), {})
@@ -404,7 +417,7 @@ def test_a_fault_in_a_figure_is_raised_and_not_told_as_a_wrong_setting(figure: E
     assert explorer.png == explore(figure.slug).png
 
 
-@each_figure
+@some_figures
 def test_the_table_shows_now_book_and_change(figure: Entry) -> None:
     explorer = explore(figure.slug)
     book = explorer.readouts
