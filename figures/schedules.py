@@ -31,6 +31,7 @@ PAGE_PT, LANES_PT, LANE_PT, BAND_PT, STRIP_PT = 210, 148, 32, 11, 16
 LEFT_PT, LANES_WIDTH_PT = 34, 372
 AXIS_MS, AXIS_STEP_MS = 900, 300
 MOST_SECONDS = 3600
+BUDGETS = (256, 512, 1024, 2048, 4096, 8192)
 # Beyond so many steps a reader could not tell one band from the next, so bands in a row are drawn as one.
 MOST_BANDS = 100
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
@@ -47,7 +48,6 @@ class StepModel(StrEnum):
 
 ChosenPolicy = Annotated[Batching, Choice("policy", tuple(Batching))]
 MaxRunning = Annotated[int, Slider("running at most", 1, 4, 1)]
-R2Prompt = Annotated[int, Slider("prompt of r2", 512, 16384, 512)]
 Chunk = Annotated[int, Slider("chunk", 128, 8192, 128)]
 
 
@@ -57,16 +57,16 @@ def schedule_of_four(
     max_running: MaxRunning = example.MAX_RUNNING,
     r0_outputs: Annotated[int, Slider("outputs of r0", 1, 16, 1)] = example.R0_OUTPUTS,
     r1_outputs: Annotated[int, Slider("outputs of r1", 1, 16, 1)] = example.R1_OUTPUTS,
-    r2_prompt: R2Prompt = example.R2_PROMPT,
-    r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 400.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
-    r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 400.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
-    wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 10.0, "ms")] = 0.0,
+    r2_prompt: Annotated[int, Slider("prompt of r2", 512, 16384, 512)] = example.R2_PROMPT,
+    r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 200.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
+    r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 200.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
+    wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 20.0, "ms")] = 0.0,
     chunk: Chunk = example.CHUNK,
-    token_budget: Annotated[int, Slider("token budget", 256, 8192, 128)] = example.TOKEN_BUDGET,
+    token_budget: Annotated[int, Choice("token budget", BUDGETS)] = example.TOKEN_BUDGET,
     order: Annotated[Order, Choice("order in a step", tuple(Order))] = Order.DECODES_FIRST,
     step_time: Annotated[StepModel, Choice("step time", tuple(StepModel))] = StepModel.FIT,
-    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.06, "ms")] = FIT.fixed_ns / NS,
-    host_time: Annotated[float, Slider("host time", 0.0, 30.0, 1.0, "ms")] = example.HOST_NS / NS,
+    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.46, "ms")] = FIT.fixed_ns / NS,
+    host_time: Annotated[float, Slider("host time", 0.0, 30.0, 2.0, "ms")] = example.HOST_NS / NS,
     slug: str = "fixed-batch",
     language: str = "en",
 ) -> Figure:
@@ -169,10 +169,10 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     clocks = _clocks(settings["step_time"])
     longest = _longest(schedule)
     because = " and ".join(_prompts_in(schedule, longest)) or "nobody"
-    first_wait = int(schedule.ttft_ns[place_of(schedule, "r2")])
+    first = {name: int(schedule.ttft_ns[place_of(schedule, name)]) for name in ("r2", "r3")}
     return (
         Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
-        Readout("first token of r2 after", first_wait / NS, "ms", 0, clocks),
+        *(Readout(f"first token of {name} after", wait / NS, "ms", 0, clocks) for name, wait in first.items()),
         Readout("longest interval", longest.length_ns / NS, "ms", 1, clocks),
         Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, because of {because}"),
         Readout("idle rows", f"{schedule.idle_rows} of {schedule.row_steps}"),
@@ -270,7 +270,7 @@ def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "By max(host, device) a step has no fixed term: the host and the device work at once."
     if moved == "host_time":
         return (
-            "The fit has the host's work in its fixed term; the host's time counts by max(host, device)."
+            "The fit has the work of the host in its fixed term; the host time counts by max(host, device) only."
             if fitted
             else "In no step does the device wait for the host."
         )
