@@ -16,7 +16,6 @@ from figures.schedules import (
     ChosenPolicy,
     Chunk,
     MaxRunning,
-    R2Prompt,
     axis_end,
     in_ms,
     place_of,
@@ -56,7 +55,6 @@ def the_bill(
     policy: ChosenPolicy = Batching.FIXED,
     request: Annotated[str, Choice("read the bill of", example.NAMES)] = "r0",
     chunk: Chunk = example.CHUNK,
-    r2_prompt: R2Prompt = example.R2_PROMPT,
     max_running: MaxRunning = example.MAX_RUNNING,
     language: str = "en",
 ) -> Figure:
@@ -64,7 +62,7 @@ def the_bill(
 
     Raises InputError for values that make no sense. Source: sections 8.1.1 and 8.2.2.
     """
-    schedule = _schedule(policy, chunk, r2_prompt, max_running)
+    schedule = _schedule(policy, chunk, max_running)
     chosen = one_of("request", request, example.NAMES)
     text = words(language, "the-bill")
     bills = {name: bill(schedule, place_of(schedule, name)) for name in example.NAMES}
@@ -86,9 +84,8 @@ def the_bill(
     return page
 
 
-def _schedule(policy: Batching, chunk: int, r2_prompt: int, max_running: int) -> Schedule:
-    load = example.four_requests(r2_prompt=r2_prompt)
-    return simulate(load, example.policy_of(policy, max_running=max_running, chunk=chunk))
+def _schedule(policy: Batching, chunk: int, max_running: int) -> Schedule:
+    return simulate(example.four_requests(), example.policy_of(policy, max_running=max_running, chunk=chunk))
 
 
 def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
@@ -153,7 +150,7 @@ def _why_bill_still(moved: str, settings: Mapping[str, Any]) -> str:
 
 BILL_EXPLORATION = Exploration(
     question=_ask_what_r2_costs,
-    in_view=("policy", "request", "chunk", "r2_prompt"),
+    in_view=("policy", "request", "chunk", "max_running"),
     settings={
         "the prompt in chunks": {"policy": Batching.CHUNKED},
         "chunks of 256": {"policy": Batching.CHUNKED, "chunk": 256},

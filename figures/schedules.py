@@ -26,7 +26,7 @@ from lib.scheduling import Order
 from lib.step_time import FIT, NS, LaunchBound, StepTime, device
 from lib.units import shown
 
-Spans = list[tuple[float, float]]  # start and length, ms
+Spans = list[tuple[int, int]]  # start and end, ns
 PAGE_PT, LANES_PT, LANE_PT, BAND_PT, STRIP_PT = 210, 148, 32, 11, 16
 LEFT_PT, LANES_WIDTH_PT = 34, 372
 AXIS_MS, AXIS_STEP_MS = 900, 300
@@ -36,6 +36,7 @@ MOST_BANDS = 100
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 _IDLE: dict[str, Any] = {"facecolor": style.PAPER, "hatch": "////", "edgecolor": style.INK, "linewidth": style.THIN_PT}
 _DEVICE = device()
+_EXTREMES = Order.PROMPTS_FIRST, Order.DECODES_FIRST
 
 
 class StepModel(StrEnum):
@@ -47,7 +48,6 @@ class StepModel(StrEnum):
 
 ChosenPolicy = Annotated[Batching, Choice("policy", tuple(Batching))]
 MaxRunning = Annotated[int, Slider("running at most", 1, 4, 1)]
-R2Prompt = Annotated[int, Slider("prompt of r2", 512, 16384, 512)]
 Chunk = Annotated[int, Slider("chunk", 128, 8192, 128)]
 
 
@@ -57,16 +57,16 @@ def schedule_of_four(
     max_running: MaxRunning = example.MAX_RUNNING,
     r0_outputs: Annotated[int, Slider("outputs of r0", 1, 16, 1)] = example.R0_OUTPUTS,
     r1_outputs: Annotated[int, Slider("outputs of r1", 1, 16, 1)] = example.R1_OUTPUTS,
-    r2_prompt: R2Prompt = example.R2_PROMPT,
-    r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 400.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
-    r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 400.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
-    wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 10.0, "ms")] = 0.0,
+    r2_prompt: Annotated[int, Slider("prompt of r2", 512, 16384, 512)] = example.R2_PROMPT,
+    r2_arrival: Annotated[float, Slider("r2 arrives", 0.0, 200.0, 10.0, "ms")] = example.R2_ARRIVAL_NS / NS,
+    r3_arrival: Annotated[float, Slider("r3 arrives", 0.0, 200.0, 10.0, "ms")] = example.R3_ARRIVAL_NS / NS,
+    wait_to_fill: Annotated[float, Slider("wait to fill", 0.0, 200.0, 20.0, "ms")] = 0.0,
     chunk: Chunk = example.CHUNK,
     token_budget: Annotated[int, Slider("token budget", 256, 8192, 128)] = example.TOKEN_BUDGET,
     order: Annotated[Order, Choice("order in a step", tuple(Order))] = Order.DECODES_FIRST,
     step_time: Annotated[StepModel, Choice("step time", tuple(StepModel))] = StepModel.FIT,
-    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.06, "ms")] = FIT.fixed_ns / NS,
-    host_time: Annotated[float, Slider("host time", 0.0, 30.0, 1.0, "ms")] = example.HOST_NS / NS,
+    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.46, "ms")] = FIT.fixed_ns / NS,
+    host_time: Annotated[float, Slider("host time", 0.0, 30.0, 2.0, "ms")] = example.HOST_NS / NS,
     slug: str = "fixed-batch",
     language: str = "en",
 ) -> Figure:
@@ -169,10 +169,10 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     clocks = _clocks(settings["step_time"])
     longest = _longest(schedule)
     because = " and ".join(_prompts_in(schedule, longest)) or "nobody"
-    first_wait = int(schedule.ttft_ns[place_of(schedule, "r2")])
+    first = {name: int(schedule.ttft_ns[place_of(schedule, name)]) for name in ("r2", "r3")}
     return (
         Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
-        Readout("first token of r2 after", first_wait / NS, "ms", 0, clocks),
+        *(Readout(f"first token of {name} after", wait / NS, "ms", 0, clocks) for name, wait in first.items()),
         Readout("longest interval", longest.length_ns / NS, "ms", 1, clocks),
         Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, because of {because}"),
         Readout("idle rows", f"{schedule.idle_rows} of {schedule.row_steps}"),
@@ -262,7 +262,7 @@ def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "Only chunked prefill limits the tokens of a step; here whole prompts are computed."
     if moved == "wait_to_fill":
         return (
-            "Each group was full as soon as it could start, so there was nobody to wait for."
+            "A wait ends as soon as the rows are full, and it costs nothing while an earlier group runs."
             if settings["policy"] == Batching.FIXED
             else "Only a fixed batch waits to be filled; here a free row is taken at the next border of a step."
         )
@@ -270,25 +270,26 @@ def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "By max(host, device) a step has no fixed term: the host and the device work at once."
     if moved == "host_time":
         return (
-            "The fit has the host's work in its fixed term; the host's time counts by max(host, device)."
+            "The fit has the work of the host in its fixed term; the host time counts by max(host, device) only."
             if fitted
             else "In no step does the device wait for the host."
         )
+    if moved == "order":
+        return _why_order_still(settings)
     return {
-        "max_running": "There are never more requests to run at once.",
         "chunk": "The token budget, or the length of the prompts, limits each part of a prompt before the chunk does.",
         "token_budget": "No step has more tokens to compute than that: rows and chunk limit it first.",
-        "order": _why_order_still(settings["order"]),
     }.get(moved, "")
 
 
-def _why_order_still(order: Order) -> str:
-    if order == Order.BY_ADMISSION:
-        return (
-            "In order of admission gives the same schedule as decodes first: nobody takes more tokens in a later step "
-            "than in an earlier one, so a prompt is cut only where nobody in decode comes after it."
-        )
-    return "The budget holds all that each step is asked for, so it does not matter who takes first."
+def _why_order_still(settings: Mapping[str, Any]) -> str:
+    prompts_first, decodes_first = (_at({**settings, "order": order}) for order in _EXTREMES)
+    if prompts_first.stretches == decodes_first.stretches:
+        return "In no step do a prompt and a decode compete for the budget, so it does not matter who takes first."
+    return (
+        "In order of admission gives the same schedule as decodes first: nobody takes more tokens in a later step "
+        "than in an earlier one, so a prompt is cut only where nobody in decode comes after it."
+    )
 
 
 FIXED_EXPLORATION = Exploration(
@@ -331,12 +332,12 @@ def _draw_request(axes: Axes, bottom: float, schedule: Schedule, place: int) -> 
     arrival, started = in_ms(schedule.arrival_ns[place]), in_ms(schedule.started_ns[place])
     axes.plot([arrival, started], [bottom, bottom], color=style.FAINT, linewidth=style.LINE_PT, linestyle=(0, (1, 1)))
     for role, spans in _spans(schedule, place).items():
-        axes.broken_barh(spans, (bottom, BAND_PT), **style.look(role))
+        _draw_bands(axes, spans, bottom, BAND_PT, style.look(role))
     axes.plot([arrival], [bottom - 3], "^", color=style.INK, markersize=5, clip_on=False)
 
 
 def _spans(schedule: Schedule, place: int) -> dict[str, Spans]:
-    """Start and length of each step with a part of the request, by what the part is."""
+    """Start and end of each step with a part of the request, by what the part is."""
     spans: dict[str, Spans] = {"prefill": [], "decode": []}
     for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
         for role, parts in (("prefill", step.prompts), ("decode", step.decodes)):
@@ -347,10 +348,13 @@ def _spans(schedule: Schedule, place: int) -> dict[str, Spans]:
 
 def _add(spans: Spans, step: Step, join: bool) -> None:
     """Add a step's span, or lengthen the last one if the step follows it and they are to be joined."""
-    start, end = in_ms(step.start_ns), in_ms(step.end_ns)
-    if join and spans and sum(spans[-1]) == start:
-        start = spans.pop()[0]
-    spans.append((start, end - start))
+    start = spans.pop()[0] if join and spans and spans[-1][1] == step.start_ns else step.start_ns
+    spans.append((start, step.end_ns))
+
+
+def _draw_bands(axes: Axes, spans: Spans, bottom: float, height: float, look: Mapping[str, Any]) -> None:
+    bands = [(in_ms(start), in_ms(end - start)) for start, end in spans]
+    axes.broken_barh(bands, (bottom, height), **look)
 
 
 def _draw_interval(axes: Axes, bottom: float, schedule: Schedule, interval: Interval, label: str) -> None:
@@ -361,7 +365,7 @@ def _draw_interval(axes: Axes, bottom: float, schedule: Schedule, interval: Inte
     axes.plot([start, start, stop, stop], [low, high, high, low], color=style.LIMIT, solid_joinstyle="miter")
     end, middle = axes.get_xlim()[1], (start + stop) / 2
     side = "left" if middle < 0.2 * end else "right" if middle > 0.8 * end else "center"
-    at = {"left": max(start, 0), "center": middle, "right": min(stop, end)}[side]
+    at = {"left": start, "center": middle, "right": stop}[side]
     length = label.format(time=whole_ms(interval.length_ns))
     axes.text(at, high + 1, length, ha=side, va="bottom", color=style.LIMIT, bbox=_OVER_LINES)
 
@@ -372,8 +376,8 @@ def _draw_idle_rows(axes: Axes, schedule: Schedule) -> None:
     for step in schedule.steps():
         idle = spans.setdefault(schedule.rows - len(step.parts), [])
         _add(idle, step, join=schedule.step_count > MOST_BANDS)
-    for rows in spans.keys() - {0}:
-        axes.broken_barh(spans[rows], (0, rows / schedule.rows * (STRIP_PT - 4)), **_IDLE)
+    for rows in sorted(spans.keys() - {0}):
+        _draw_bands(axes, spans[rows], 0, rows / schedule.rows * (STRIP_PT - 4), _IDLE)
 
 
 def _draw_key(page: Figure, text: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from lib import scheduling
 from lib.checks import one_of, whole
 from lib.schedule import MOST_NS
 from lib.scheduling import Order, Policy, Request
+from lib.step_time import MOST_TOKENS
 
 MS = 10**6  # ns
 MAX_RUNNING = 2
@@ -66,8 +67,8 @@ def policy_of(
 
     Raises InputError for limits that make no sense, even where the policy does not use them. Source: section 8.2.2.
     """
-    whole("chunk", chunk, at_least=1)
-    whole("token_budget", token_budget, at_least=1)
+    whole("chunk", chunk, at_least=1, at_most=MOST_TOKENS)
+    whole("token_budget", token_budget, at_least=1, at_most=MOST_TOKENS)
     known = {
         Batching.FIXED: scheduling.fixed_batch(max_running, wait_to_fill_ns),
         Batching.CONTINUOUS: scheduling.continuous(max_running),
