@@ -34,8 +34,8 @@ from lib.step_time import NS
 
 PAGE_PT = 190
 BAR_PT, PITCH_PT = 15, 24
-# Beyond the longest bar, for its length in figures.
-ROOM_MS = 150
+# The axis beside the longest bar, which leaves room for its length in figures.
+ROOM = 1.2
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
 # Decodes of others look like decodes, prompts of others like all that is foreign.
@@ -66,7 +66,7 @@ def the_bill(
     chosen = one_of("request", request, example.NAMES)
     text = words(language, "the-bill")
     bills = {name: bill(schedule, place_of(schedule, name)) for name in example.NAMES}
-    end = axis_end(in_ms(max(one.total_ns for one in bills.values())) + ROOM_MS)
+    end = axis_end(ROOM * in_ms(max(one.total_ns for one in bills.values())))
     height = len(bills) * PITCH_PT
     with style.in_book_style():
         page = new_page(PAGE_PT)

@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 
 from figures import schedules, style
 from figures.explorer import explore
+from figures.guard import guard
 from figures.registry import entry
 from figures.schedules import MOST_BANDS, StepModel, in_ms, place_of, schedule_at
+from figures.words import LANGUAGES
 from lib import four_requests as example
 from lib.bill import Account, bill
 from lib.checks import InputError
@@ -210,6 +212,13 @@ def test_the_parts_of_each_bar_are_the_bill(policy: Batching, max_running: int) 
         lengths = [float(span[:, 0].max() - span[:, 0].min()) for span in spans]
         assert sorted(lengths) == pytest.approx(sorted(in_ms(ns) for ns in paid.booked_ns.values() if ns))
         assert max(float(span[:, 0].max()) for span in spans) == pytest.approx(in_ms(paid.total_ns))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("chunk", [128, 256, 384, 512, 768])
+def test_the_length_of_the_longest_bar_has_room(chunk: int, language: str) -> None:
+    drawn = entry("the-bill").figure(policy=Batching.CHUNKED, chunk=chunk, max_running=4, language=language)
+    guard(drawn, f"the-bill, chunk {chunk}")
 
 
 def spans_over(path: Any, height: float) -> bool:
