@@ -45,6 +45,12 @@ def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None 
     return number
 
 
+def keep_whole(owner: object, at_most: int | None = None, **at_least: int) -> None:
+    """Check fields of a frozen dataclass as `whole` does and keep them as plain int: those of arrays would overflow."""
+    for name, bound in at_least.items():
+        object.__setattr__(owner, name, whole(name, getattr(owner, name), bound, at_most))
+
+
 def finite(parameter: str, value: object, at_least: float = -math.inf, allowed: str = "a finite number") -> float:
     """The value as a float, if it is a finite number of at least `at_least`.
 

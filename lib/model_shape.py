@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lib.checks import InputError, whole
+from lib.checks import InputError, keep_whole
 
 
 class LayerKind(StrEnum):
@@ -48,12 +48,6 @@ def _matrix(name: str, rows: int, columns: int, bias: bool = False, each: int = 
         yield Tensor(f"{name} bias", (rows,), each=each, used=used)
 
 
-def _keep_sizes(shape: object, **at_least: int) -> None:
-    """Check sizes and keep them as plain int: those of arrays would overflow in products."""
-    for name, bound in at_least.items():
-        object.__setattr__(shape, name, whole(name, getattr(shape, name), bound))
-
-
 @dataclass(frozen=True)
 class HeadAttention:
     """Attention that keeps a key and a value of each KV head: MHA, GQA or, with a single KV head, MQA.
@@ -71,9 +65,9 @@ class HeadAttention:
     sinks: bool = False
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, query_heads=1, kv_heads=1, head_dim=1)
+        keep_whole(self, query_heads=1, kv_heads=1, head_dim=1)
         if self.window is not None:
-            _keep_sizes(self, window=1)
+            keep_whole(self, window=1)
         if self.query_heads % self.kv_heads:
             raise InputError("kv_heads", self.kv_heads, f"a number that divides the {self.query_heads} query heads")
 
@@ -119,9 +113,9 @@ class LatentAttention:
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, heads=1, latent=1, rotary_dim=1, key_dim=1, value_dim=1)
+        keep_whole(self, heads=1, latent=1, rotary_dim=1, key_dim=1, value_dim=1)
         if self.query_rank is not None:
-            _keep_sizes(self, query_rank=1)
+            keep_whole(self, query_rank=1)
 
     @property
     def window(self) -> None:
@@ -179,7 +173,7 @@ class Ffn:
     bias: bool = False
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, width=1)
+        keep_whole(self, width=1)
 
     def tensors(self, hidden: int, name: str = "", each: int = 1, used: int = 1) -> Iterator[Tensor]:
         """The weights of one network, or of `each` equal ones of which a token uses some."""
@@ -205,7 +199,7 @@ class Experts:
     shared_gate: bool = False
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, count=1, per_token=1, width=1, shared_width=0)
+        keep_whole(self, count=1, per_token=1, width=1, shared_width=0)
         if self.per_token > self.count:
             raise InputError("per_token", self.per_token, f"at most the {self.count} experts")
 
@@ -228,7 +222,7 @@ class Layers:
     ffn: Ffn | Experts | None
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, count=1)
+        keep_whole(self, count=1)
 
 
 @dataclass(frozen=True)
@@ -259,11 +253,11 @@ class Transformer:
     unknown: Unknown | None = None
 
     def __post_init__(self) -> None:
-        _keep_sizes(self, hidden=1, norms_per_layer=0, learned_positions=0)
+        keep_whole(self, hidden=1, norms_per_layer=0, learned_positions=0)
         if not self.layers:
             raise InputError("layers", self.layers, "at least one layer")
         if self.unknown is None or self.vocabulary is not None:
-            _keep_sizes(self, vocabulary=1)
+            keep_whole(self, vocabulary=1)
         uncounted = any(group.ffn is None or isinstance(group.attention, Recurrent) for group in self.layers)
         if uncounted and self.unknown is None:
             raise InputError("unknown", None, "a reason, as not all weights of these layers can be counted")

@@ -21,7 +21,8 @@ MOST_BYTES = 2**60
 
 def weight_intensity(batch: int, bytes_per_weight: int = 2) -> float:
     """FLOP per byte of weights read, 2 b / s_w: each row multiplies and adds once with each weight. Section 8.2.1."""
-    return 2 * whole("batch", batch, at_least=1) / whole("bytes_per_weight", bytes_per_weight, at_least=1)
+    rows = whole("batch", batch, at_least=1, at_most=MOST_TOKENS)
+    return 2 * rows / whole("bytes_per_weight", bytes_per_weight, at_least=1, at_most=MOST_BYTES)
 
 
 def step_reads(weight_bytes: int, batch: int, context: int, kv_bytes_per_token: int) -> int:
@@ -62,6 +63,7 @@ def compute_crossover(device: Device, context: int) -> int | None:
     b (F / P - L k / beta) = D_w / beta; with weights from a store of their own there is no such batch, only a context.
     Source: section 8.2.1.
     """
+    context = whole("context", context, at_most=MOST_TOKENS)
     one = step_plan((1, context))
     compute_s = Fraction(device.flop(one), device.flop_s)
     kv_s = Fraction(context * device.kv_bytes_per_token, device.bytes_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice, pairwise
 
-from lib.checks import InputError, one_of, whole
+from lib.checks import InputError, keep_whole, one_of, whole
 from lib.schedule import MOST_NS, Part, Schedule, Stretch
 from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
 
@@ -34,14 +34,12 @@ class Request:
     name: str = ""
 
     def __post_init__(self) -> None:
-        whole("arrival_ns", self.arrival_ns, at_most=MOST_NS)
-        whole("prompt", self.prompt, at_least=1, at_most=MOST_TOKENS)
-        whole("output", self.output, at_least=1, at_most=MOST_TOKENS)
+        keep_whole(self, MOST_NS, arrival_ns=0)
+        keep_whole(self, MOST_TOKENS, prompt=1, output=1)
         if self.max_output is not None:
-            declared = whole("max_output", self.max_output, at_least=1, at_most=MOST_TOKENS)
-            whole("output", self.output, at_least=1, at_most=declared)
-        if self.cached_prefix:
-            whole("cached_prefix", self.cached_prefix, at_most=self.prompt - 1)
+            keep_whole(self, MOST_TOKENS, max_output=1)
+            keep_whole(self, self.max_output, output=1)
+        keep_whole(self, self.prompt - 1, cached_prefix=0)
 
     @property
     def declared_output(self) -> int:
@@ -82,15 +80,18 @@ class Policy:
     order: Order = Order.DECODES_FIRST
 
     def __post_init__(self) -> None:
-        whole("max_running", self.max_running, at_least=1, at_most=MOST_TOKENS)
-        whole("wait_to_fill_ns", self.wait_to_fill_ns, at_most=MOST_NS)
+        keep_whole(self, MOST_TOKENS, max_running=1)
+        keep_whole(self, MOST_NS, wait_to_fill_ns=0)
         one_of("entry", self.entry, Entry)
         one_of("order", self.order, Order)
         if self.entry != Entry.WHEN_ALL_ENDED and self.wait_to_fill_ns:
             raise InputError("wait_to_fill_ns", self.wait_to_fill_ns, "0 where requests enter at each border")
         if self.chunk is not None:
-            whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
-        if self.token_budget is not None and whole("token_budget", self.token_budget) < self.max_running:
+            keep_whole(self, MOST_TOKENS, chunk=1)
+        if self.token_budget is None:
+            return
+        keep_whole(self, MOST_TOKENS, token_budget=0)
+        if self.token_budget < self.max_running:
             allowed = f"at least max_running, {self.max_running}: each running request needs a token"
             raise InputError("token_budget", self.token_budget, allowed)
 
@@ -128,9 +129,12 @@ def in_order_of_arrival(requests: Iterable[Request], policy: Policy) -> tuple[Re
     """
     if not isinstance(policy, Policy):
         raise InputError("policy", policy, "a Policy, such as fixed_batch(2), continuous(2) or chunked(2, 2048, 4096)")
-    load = tuple(requests)
-    if not load:
-        raise InputError("requests", load, "at least one request")
+    try:
+        load = tuple(requests)
+    except TypeError:
+        load = ()
+    if not load or not all(isinstance(request, Request) for request in load):
+        raise InputError("requests", requests, "at least one Request, in a sequence")
     for earlier, later in pairwise(load):
         if later.arrival_ns < earlier.arrival_ns:
             raise InputError("arrival_ns", later.arrival_ns, f"none before its predecessor, {earlier.arrival_ns}")

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
-from lib.checks import seconds, whole
+from lib.checks import InputError, seconds, whole
 
 # The example of section 8.2.4: graphs captured for so many rows, and the rows of a further one.
 CAPTURED, FURTHER = (16, 32), 17
@@ -18,6 +19,8 @@ def padded_rows(rows: int, captured: Sequence[int]) -> int:
     More rows than the largest graph run as they are, kernel by kernel. Source: section 8.2.4.
     """
     needed = whole("rows", rows, at_least=1, at_most=MOST_ROWS)
+    if not isinstance(captured, Sequence):
+        raise InputError("captured", captured, "a sequence of row counts")
     sizes = [whole("captured", size, at_least=1, at_most=MOST_ROWS) for size in captured]
     return min((size for size in sizes if size >= needed), default=needed)
 
@@ -41,7 +44,8 @@ class FurtherGraph:
     @property
     def steps_to_repay(self) -> int:
         """Steps of this shape after which capturing has paid for itself."""
-        return math.ceil(self.capture_s / self.saved_s_per_step)
+        # As written, not as stored: in binary fractions 2.1 is a little more than seven times 0.3.
+        return math.ceil(Fraction(str(self.capture_s)) / Fraction(str(self.saved_s_per_step)))
 
     def blocks_lost(self, block_bytes: int) -> int:
         """Blocks of KV that the pool has to give up for the graph's buffers."""

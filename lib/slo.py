@@ -63,8 +63,8 @@ def trace_grid(
     sections 8.2.4 and 8.6.2.
     """
     for name, limits in (("token_budgets", token_budgets), ("chunks", chunks)):
-        if not len(limits):
-            raise InputError(name, limits, "at least one limit")
+        if not isinstance(limits, Sequence) or not len(limits):
+            raise InputError(name, limits, "a sequence of at least one limit")
     if not any(request.output > 1 for request in requests):
         raise InputError("requests", requests, "at least one request that gives two outputs")
     # No part of a prompt is longer than the budget, so a chunk beyond it needs no run of its own.
@@ -81,7 +81,7 @@ def _waits(schedule: Schedule, slo: Slo) -> tuple[float, float, int, float]:
     """Both percentiles, the requests that kept both limits, and how many of them a second."""
     first, longest = schedule.ttft_ns, schedule.longest_interval_ns
     has_intervals = [request.output > 1 for request in schedule.requests]
-    good = int(np.sum((first <= slo.ttft_s * NS) & (longest <= slo.interval_s * NS)))
+    good = int(np.sum((first / NS <= slo.ttft_s) & (longest / NS <= slo.interval_s)))
     return (
         percentile(first.tolist(), slo.percent) / NS,
         percentile(longest[has_intervals].tolist(), slo.percent) / NS,

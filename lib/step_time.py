@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lib import records
 from lib.attention import causal_pairs
-from lib.checks import InputError, finite, whole
+from lib.checks import InputError, finite, keep_whole, whole
 from lib.hardware import RTX_PRO_6000, Card
 from lib.model import (
     QWEN3_8B,
@@ -71,7 +71,7 @@ def step_plan(*segments: tuple[int, int]) -> StepPlan:
 
     Raises InputError for no segment, for one without new tokens, and for more than 2^40 tokens.
     """
-    if not segments:
+    if not segments or not all(isinstance(segment, tuple) and len(segment) == 2 for segment in segments):
         raise InputError("segments", segments, "at least one pair of new tokens and context")
     news = [whole("new_tokens", new, at_least=1, at_most=MOST_TOKENS) for new, _ in segments]
     contexts = [whole("context", context, at_most=MOST_TOKENS) for _, context in segments]
@@ -101,8 +101,7 @@ class Fit(StepTime):
     per_causal_pair_ns: int
 
     def __post_init__(self) -> None:
-        for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
-            whole(name, getattr(self, name), at_most=NS * 3600)
+        keep_whole(self, NS * 3600, fixed_ns=0, per_new_token_ns=0, per_causal_pair_ns=0)
         if not self.fixed_ns + self.per_new_token_ns:
             raise InputError("fixed_ns", self.fixed_ns, "a step that takes time: above 0, or a time per new token")
 
@@ -145,10 +144,8 @@ class Device(StepTime):
     bytes_s: int
 
     def __post_init__(self) -> None:
-        for name in ("flop_per_token", "flop_per_pair", "flop_per_request", "weight_bytes", "kv_bytes_per_token"):
-            whole(name, getattr(self, name))
-        for name in ("flop_s", "bytes_s"):
-            whole(name, getattr(self, name), at_least=1)
+        keep_whole(self, flop_per_token=1, flop_per_pair=0, flop_per_request=0, weight_bytes=0, kv_bytes_per_token=0)
+        keep_whole(self, flop_s=1, bytes_s=1)
 
     def flop(self, plan: StepPlan) -> int:
         """FLOP of the matrix products: each token's matrices, each pair's attention, one row of logits a request."""
@@ -208,7 +205,7 @@ class LaunchBound(StepTime):
     device: Device
 
     def __post_init__(self) -> None:
-        whole("host_ns", self.host_ns, at_most=NS * 3600)
+        keep_whole(self, NS * 3600, host_ns=0)
 
     def __call__(self, plan: StepPlan) -> int:
         return max(self.host_ns, self.device(plan))

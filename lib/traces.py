@@ -86,8 +86,8 @@ def save_trace(requests: Iterable[Request], path: Path | str) -> None:
     Raises InputError, before anything is written, if there are none.
     """
     load = tuple(requests)
-    if not load:
-        raise InputError("requests", load, "at least one request")
+    if not load or not all(isinstance(request, Request) for request in load):
+        raise InputError("requests", load, "at least one Request")
     unsaid = Request(0, 1, 1)
     columns = [
         column
@@ -102,7 +102,9 @@ def save_trace(requests: Iterable[Request], path: Path | str) -> None:
 
 def _cell(value: object) -> str:
     text = "" if value is None else str(value)
-    return '"' + text.replace('"', '""') + '"' if re.search(r'[",\r\n]', text) else text
+    if "\n" in text or "\r" in text:
+        raise InputError("name", text, "text in one line")
+    return '"' + text.replace('"', '""') + '"' if '"' in text or "," in text else text
 
 
 def _count(text: str) -> int:
@@ -264,11 +266,8 @@ def _json_object(where: str, line: str) -> Mapping[str, Any]:
 
 
 def _csv_table(file: str, text: str) -> _Table:
-    reader = csv.reader(io.StringIO(text, newline=""))
-    try:
-        rows = [(reader.line_num, cells) for cells in reader if cells]
-    except csv.Error as error:
-        raise InputError(f"{file}, line {reader.line_num}", str(error), "comma-separated values") from None
+    lines = enumerate(io.StringIO(text, newline=None), start=1)
+    rows = [(number, _cells_of(f"{file}, line {number}", line.rstrip("\n"))) for number, line in lines if line.strip()]
     if not rows:
         raise InputError(file, "an empty file", "at least one request with an output")
     first, cells = rows[0]
@@ -286,6 +285,15 @@ def _csv_table(file: str, text: str) -> _Table:
     return _Table(file, layout, [line for line, _ in rows], dict(zip(header, columns, strict=True)))
 
 
+def _cells_of(where: str, line: str) -> list[str]:
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error as error:
+        raise InputError(where, line, f"comma-separated values ({error})") from None
+
+
 def _needed(layout: Layout) -> tuple[str, ...]:
     return tuple(column.title for column in _COLUMNS[layout] if column.needed)
 
@@ -297,7 +305,10 @@ def _layout_of(where: str, header: tuple[str, ...]) -> Layout:
     layout = next((layout for layout in _HEADED if set(_needed(layout)) <= set(header)), None)
     if layout is None:
         known = " or ".join(",".join(_needed(layout)) for layout in _HEADED)
-        raise InputError(f"{where}, column 1", ",".join(header), f"a header with {known}")
+        nearest = max(_HEADED, key=lambda layout: len(set(_needed(layout)) & set(header)))
+        strange = (place for place, title in enumerate(header, start=1) if title not in _needed(nearest))
+        column = next(strange, len(header) + 1)
+        raise InputError(f"{where}, column {column}", ",".join(header), f"a header with {known}")
     own = [column.title for column in _COLUMNS[Layout.OWN]]
     for place, title in enumerate(header):
         if title in header[:place]:

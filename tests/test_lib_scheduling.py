@@ -13,7 +13,7 @@ from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.schedule import Part, Schedule
 from lib.scheduling import Entry, Order, Policy, Request, chunked, continuous, fixed_batch, walk
-from lib.step_time import FIT, LaunchBound, device
+from lib.step_time import FIT, Fit, LaunchBound, device
 from tests.loads import MODELS, random_load, random_policy
 
 MS = 10**6
@@ -263,6 +263,8 @@ WRONG = (
     (lambda: Request(0, 8, 3, max_output=2), "output"),
     (lambda: Request(0, 8, 3, cached_prefix=8), "cached_prefix"),
     (lambda: Request(0.5, 8, 3), "arrival_ns"),  # type: ignore[arg-type]
+    (lambda: Request(0, 8, 3, cached_prefix=None), "cached_prefix"),  # type: ignore[arg-type]
+    (lambda: Request(0, 8, 3, cached_prefix=0.0), "cached_prefix"),  # type: ignore[arg-type]
     (lambda: chunked(4, 8, 3), "token_budget"),
     (lambda: chunked(4, 0, 8), "chunk"),
     (lambda: Policy(2, wait_to_fill_ns=5), "wait_to_fill_ns"),
@@ -272,6 +274,8 @@ WRONG = (
     (lambda: simulate([], continuous(2)), "requests"),
     (lambda: walk(LATE, continuous(2)), "arrival_ns"),
     (lambda: simulate(LATE, continuous(2)), "arrival_ns"),
+    (lambda: walk([1, 2], continuous(2)), "requests"),  # type: ignore[list-item]
+    (lambda: simulate(3, continuous(2)), "requests"),  # type: ignore[arg-type]
     (lambda: simulate(FOUR, "continuous"), "policy"),  # type: ignore[arg-type]
     (lambda: walk([Request(2**63 - 1, 8, 2)], continuous(2)), "end of the last step"),
     (lambda: simulate([Request(2**63 - 1, 8, 2)], continuous(2)), "end of the last step"),
@@ -286,6 +290,19 @@ def test_what_makes_no_sense_is_refused_by_name(call: object, parameter: str) ->
     with pytest.raises(InputError) as refused:
         call()
     assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32])
+def test_numbers_out_of_arrays_count_as_exactly_as_others(kind: type[np.signedinteger]) -> None:
+    load = [Request(kind(0), kind(60_000), kind(10**7)), Request(kind(5), kind(5), kind(10**7))]  # type: ignore[arg-type]
+    policy = Policy(kind(2), chunk=kind(50_000), token_budget=kind(50_000))  # type: ignore[arg-type]
+    terms = Fit(kind(26_220_000), kind(30_400), kind(3))  # type: ignore[arg-type]
+    plain = [Request(0, 60_000, 10**7), Request(5, 5, 10**7)]
+    assert list(simulate(load, policy, terms).finish_ns) == list(
+        simulate(plain, chunked(2, 50_000, 50_000), FIT).finish_ns
+    )
+    with pytest.raises(InputError):
+        simulate([Request(0, np.int64(2**32), 1)], continuous(2))  # type: ignore[arg-type]
 
 
 def test_the_refusal_of_a_budget_says_why() -> None:

@@ -100,3 +100,11 @@ def test_a_percentage_is_one(percent: Any) -> None:
 def test_a_limit_is_a_time_above_zero(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"^{name} is "):
         Slo(**{"ttft_s": 1, "interval_s": 0.1} | {name: value})
+
+
+def test_a_wait_that_equals_its_limit_keeps_it_everywhere() -> None:
+    first_ns = 31_307_983
+    slo = Slo(first_ns / NS, 10, 100)
+    (served,) = trace_grid([Request(0, 166, 2)], [8000], [8000], 1, slo)
+    assert served.ttft_s == slo.ttft_s
+    assert served.keeps(slo) and served.good_requests == 1

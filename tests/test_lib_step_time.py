@@ -14,6 +14,7 @@ from lib.step_time import (
     MEASURED_DECODE,
     NOBODY,
     NS,
+    Device,
     Fit,
     LaunchBound,
     MeasuredDecode,
@@ -159,6 +160,9 @@ WRONG = (
     (lambda: device(mbu=float("nan")), "mbu"),
     (lambda: device(card=CARDS["Apple M2 Max (38-core GPU)"]), "card"),
     (lambda: device(preset("Gemma-3-4B")), "model"),
+    (lambda: Device(0, 0, 0, 0, 0, 1, 1), "flop_per_token"),
+    (lambda: step_plan((1, 2, 3)), "segments"),  # type: ignore[arg-type]
+    (lambda: tokens_that_fit(10**8, FIT, captured_rows=16), "captured"),  # type: ignore[arg-type]
     (lambda: LaunchBound(-1, device()), "host_ns"),
     (lambda: MeasuredDecode(((1, 1),), device()), "points"),
     (lambda: MeasuredDecode(((2, 1), (1, 2)), device()), "points"),

@@ -121,8 +121,12 @@ REFUSED = {
     "a column twice": ((AZURE + ",TIMESTAMP", "a,1,2,b"), "line 1, column 4", "TIMESTAMP", "no column before it has"),
     "another layout": (("when,in,out", "0,1,2"), "line 1, column 1", "when,in,out", AZURE),
     "text behind numbers": (("0,1,2", "5,1,x"), "line 2, column 3 (output_tokens)", "x", COUNT),
-    "an open quote": ((OWN, '"0,1,2', "0,1,2"), "line 3, column 2", "1 cells", "3 cells"),
-    "a cell beyond reason": ((OWN, "0" * 200_000 + ",1,2"), "line 2", "field larger than", "comma-separated values"),
+    "an open quote": ((OWN, '"0,1,2', "0,1,2"), "line 2", '"0,1,2', "comma-separated values"),
+    "an open quote in a name": ((OWN + ",name", '0,1,2,"a', "1,1,2,b"), "line 2", '0,1,2,"a', "comma-separated values"),
+    "a quote inside a number": ((OWN, '0,"5"5,3'), "line 2", '0,"5"5,3', "comma-separated values"),
+    "a cell beyond reason": ((OWN, "0" * 200_000 + ",1,2"), "line 2, column 1 (arrival_ns)", "0000", COUNT),
+    "a title in capitals": ((OWN.replace("output", "Output"), "0,1,2"), "line 1, column 3", "arrival_ns,prompt", AZURE),
+    "a title too few": (("arrival_ns,prompt_tokens", "0,1"), "line 1, column 3", "arrival_ns,prompt", AZURE),
     "no such date": ((AZURE, "2023-02-30 18:15:46.1,1,2"), "line 2, column 1 (TIMESTAMP)", "2023-02-30", "a date"),
     "no date": ((AZURE, "18:15:46.1,1,2"), "line 2, column 1 (TIMESTAMP)", "18:15:46.1", "a date and time such as"),
     "60 seconds": ((AZURE, "2023-11-16 18:15:60,1,2"), "line 2, column 1 (TIMESTAMP)", "2023-11-16", "a date"),
@@ -174,12 +178,13 @@ def test_a_file_that_is_not_there_is_refused(file: Path) -> None:
         read_trace(file)
 
 
+ONE_LINE = st.text().filter(lambda text: not set(text) & set("\r\n"))
 TOKENS = st.integers(1, 10**6)
 REQUESTS = st.builds(
     lambda arrival, prompt, output, more, cached, name: Request(
         arrival, prompt, output, None if more is None else output + more, cached % prompt, name
     ),
-    st.integers(0, 2**63 - 1), TOKENS, TOKENS, st.none() | st.integers(0, 100), st.just(0) | TOKENS, st.text(),
+    st.integers(0, 2**63 - 1), TOKENS, TOKENS, st.none() | st.integers(0, 100), st.just(0) | TOKENS, ONE_LINE,
 )  # fmt: skip
 
 
