@@ -1,7 +1,7 @@
 """Exercise 8-1: what a larger batch saves in reading, and whether memory stops it. Source: sections 8.1.2 and 8.2.1."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
@@ -14,13 +14,18 @@ from lib.reads import kv_crossover, reads_per_output, step_reads
 from lib.units import GIB, MIB
 
 CAPACITY, CROSSING = "capacity", "crossing"
+_POOL_GRAIN = 64 * MIB  # of drawn pools
 # Without windows, so that every token of the context costs the same KV; at 16 bits.
 MODELS = (QWEN3_8B, preset("Llama-3.1-8B"), preset("Mistral-7B-v0.1"))
+
+_WEIGHTS = ("streamed_weight_bytes", "resident_weight_bytes", "kv_bytes_per_token")
+_POOLS = ("pool_bytes", "other_pool_bytes")
+_PAGES = ("kv_bytes_per_token", "page_tokens", "output_tokens")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the exercise starts from: bytes of weights, KV and pool; tokens of contexts, page and outputs; batches."""
+    """What the exercise starts from: bytes of weights, KV and pools; tokens of contexts, page and outputs; batches."""
 
     streamed_weight_bytes: int
     resident_weight_bytes: int
@@ -28,11 +33,12 @@ class Inputs:
     contexts: tuple[int, ...]
     batches: tuple[int, ...]
     pool_bytes: int
+    other_pool_bytes: int
     page_tokens: int
     output_tokens: int
 
     def __post_init__(self) -> None:
-        for name in ("streamed_weight_bytes", "resident_weight_bytes", "kv_bytes_per_token", "pool_bytes"):
+        for name in _WEIGHTS + _POOLS:
             whole(name, getattr(self, name), at_least=1, at_most=MOST_BYTES)
         for name in ("page_tokens", "output_tokens"):
             whole(name, getattr(self, name), at_least=1, at_most=MOST_TOKENS)
@@ -50,6 +56,7 @@ BOOK = Inputs(
     contexts=(SHORT_CHAT.input_tokens, LONG_CONTEXT.input_tokens),
     batches=(1, 4, 16, 64),
     pool_bytes=INSTANCE.kv_pool_bytes,
+    other_pool_bytes=16 * GIB,
     page_tokens=16,
     output_tokens=SHORT_CHAT.output_tokens,
 )
@@ -65,10 +72,6 @@ def _each(*names: str, batches: bool = False) -> Any:
         return [common | {"context": L, "batch": b} for L in inputs.contexts for b in inputs.batches]
 
     return cases
-
-
-_WEIGHTS = ("streamed_weight_bytes", "resident_weight_bytes", "kv_bytes_per_token")
-_PAGES = ("kv_bytes_per_token", "page_tokens", "output_tokens")
 
 
 def _reads_gib(weight_bytes: int, kv_bytes_per_token: int, context: int, batch: int) -> float:
@@ -160,13 +163,14 @@ CAPACITY_PART = NumberPart(
             lambda pool_bytes, kv_bytes_per_token, context, page_tokens, output_tokens: (
                 pool_bytes // _paged_bytes(context + output_tokens, kv_bytes_per_token, page_tokens)
             ),
+            may_coincide=True,  # shows only where a request ends on a page's border
         ),
         Mistake(
             "tokens are not rounded up to pages: a request holds whole pages",
             lambda pool_bytes, kv_bytes_per_token, context, output_tokens, **_: (
                 pool_bytes // (tokens_stored(context, output_tokens) * kv_bytes_per_token)
             ),
-            may_coincide=True,  # variants end on a page's border, where the mistake before this one shows
+            may_coincide=True,  # shows only elsewhere
         ),
     ),
     first_step="count the tokens whose KV a request holds when it ends",
@@ -174,22 +178,40 @@ CAPACITY_PART = NumberPart(
 )
 
 
-def _capacity(inputs: Inputs, number: int) -> int:
-    return int(CAPACITY_PART.key(**CAPACITY_PART.cases(inputs)[number]))
+def _with_other_pool(inputs: Inputs) -> Inputs:
+    return replace(inputs, pool_bytes=inputs.other_pool_bytes)
 
 
-def _crossing(inputs: Inputs, number: int) -> int:
-    return int(CROSSOVER.key(**CROSSOVER.cases(inputs)[number]))
+def _stops_first(inputs: Inputs, number: int) -> str:
+    fitting = CAPACITY_PART.key(**CAPACITY_PART.cases(inputs)[number])
+    return CAPACITY if fitting < CROSSOVER.key(**CROSSOVER.cases(inputs)[number]) else CROSSING
 
 
-def _stops_first(number: int) -> ChoicePart:
+def _stops_first_part(name: str, number: int) -> ChoicePart:
     return ChoicePart(
-        name=f"d{number + 1}",
+        name=name,
         options=lambda _: (CAPACITY, CROSSING),
-        key=lambda inputs: CAPACITY if _capacity(inputs, number) < _crossing(inputs, number) else CROSSING,
+        key=lambda inputs: _stops_first(inputs, number),
         mistakes=(),
         first_step="compare the answers of b and c for this context: which is met first while the batch grows",
         hint="a batch that does not fit cannot be run, so the smaller of the two numbers decides",
+    )
+
+
+def _stops_first_with_other_pool(name: str, number: int) -> ChoicePart:
+    return ChoicePart(
+        name=name,
+        options=lambda _: (CAPACITY, CROSSING),
+        key=lambda inputs: _stops_first(_with_other_pool(inputs), number),
+        mistakes=(
+            Mistake(
+                "the first pool is taken again: ask how many requests fit into the other one",
+                lambda inputs: _stops_first(inputs, number),
+                may_coincide=True,  # the other pool gives another answer for one of the two contexts
+            ),
+        ),
+        first_step="count with the function of c how many requests the other pool holds, then compare with b",
+        hint="the crossing of b does not depend on the pool; it is reached if the batch of b still fits",
     )
 
 
@@ -226,24 +248,33 @@ def _drawn(random: Random) -> Inputs:
     model: Transformer = random.choice(MODELS)
     page_tokens = random.choice((8, 16, 32, 64))
     context = 64 * random.randint(16, 64)
-    # L + G - 1 ends on a page's border, so that storing the last output as well would cost one page more
-    output_tokens = page_tokens * random.randint(128 // page_tokens, 512 // page_tokens) + 1
-    return Inputs(
+    # at 1, L + G - 1 ends on a page's border, so that storing the last output as well would cost one page more
+    past_border = random.choice((1, random.randint(2, page_tokens)))
+    output_tokens = page_tokens * random.randint(128 // page_tokens, 512 // page_tokens) + past_border
+    pool_bytes = _POOL_GRAIN * random.randint(6 * 16, 24 * 16)
+    inputs = Inputs(
         streamed_weight_bytes=streamed_weight_bytes(model),
         resident_weight_bytes=weight_bytes(model),
         kv_bytes_per_token=kv_bytes_per_token(model),
         contexts=(context, 4 * context),
         batches=tuple(sorted(random.sample(range(2, 65), 4))),
-        pool_bytes=64 * MIB * random.randint(6 * 16, 24 * 16),
+        pool_bytes=pool_bytes,
+        other_pool_bytes=pool_bytes,
         page_tokens=page_tokens,
         output_tokens=output_tokens,
     )
+    lower, upper = sorted(round(MEETING_POOL.key(**case) * GIB) for case in MEETING_POOL.cases(inputs))
+    between = random.randint(lower // _POOL_GRAIN, upper // _POOL_GRAIN)
+    return replace(inputs, other_pool_bytes=between * _POOL_GRAIN)
 
 
 def _suits(inputs: Inputs) -> bool:
-    """Whether memory and crossing are met at clearly different batches, in the same order for both contexts."""
+    """Whether the pool decides alike, and clearly, for both contexts, the other one not, and a slip with pages shows."""
     shares = list(_pool_by_meeting_pool(inputs))
-    return all(share < 0.9 for share in shares) or all(share > 1.1 for share in shares)
+    clear = all(share < 0.9 for share in shares) or all(share > 1.1 for share in shares)
+    first, second = (_stops_first(_with_other_pool(inputs), number) for number in range(2))
+    shown = CAPACITY_PART.led_away(inputs)
+    return clear and first != second and any(mistake.may_coincide for mistake in shown)
 
 
 def _pool_by_meeting_pool(inputs: Inputs) -> Iterator[float]:
@@ -254,7 +285,16 @@ def _pool_by_meeting_pool(inputs: Inputs) -> Iterator[float]:
 
 EXERCISE = Exercise(
     number="8-1",
-    parts=(READS, CROSSOVER, CAPACITY_PART, _stops_first(0), _stops_first(1), MEETING_POOL),
+    parts=(
+        READS,
+        CROSSOVER,
+        CAPACITY_PART,
+        _stops_first_part("d1", 0),
+        _stops_first_part("d2", 1),
+        _stops_first_with_other_pool("d3", 0),
+        _stops_first_with_other_pool("d4", 1),
+        MEETING_POOL,
+    ),
     drawn=_drawn,
     suits=_suits,
 )

@@ -7,14 +7,16 @@ from random import Random
 from typing import Any
 
 from lib.attention import causal_pairs
-from lib.checks import InputError, finite, whole
+from lib.checks import InputError, whole
 from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
 from lib.four_requests import MAX_RUNNING, NAMES, four_requests
 from lib.records import record
-from lib.schedule import MOST_NS, Schedule
+from lib.schedule import MOST_NS, Interval, Schedule
 from lib.scheduling import Policy, Request, continuous, fixed_batch, walk
-from lib.step_time import FIT, MOST_TOKENS, Fit, StepPlan, step_plan
+from lib.step_time import FIT, MOST_TOKENS, NOBODY, Fit, StepPlan, decode_plan, step_plan, tokens_that_fit
 
+MS = 10**6  # ns
+LEAST_ROOM = 16  # new tokens that the limit of a variant leaves for
 FIXED_PART, NEW_TOKENS, PAIRS = "fixed part", "new tokens", "pairs"
 LONGEST, P95, MEDIAN = "longest interval", "p95 interval", "median interval"
 QUEUE, TTFT = "queue in the engine", "time to first token"
@@ -41,7 +43,7 @@ class Inputs:
     arrivals_ns: tuple[int, ...]
     chunk: int
     chunk_contexts: tuple[int, ...]
-    limit_ms: float
+    limit_ms: int
 
     def __post_init__(self) -> None:
         for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
@@ -54,7 +56,7 @@ class Inputs:
         whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
         for value in self.chunk_contexts:
             whole("chunk_contexts", value, at_most=MOST_TOKENS)
-        finite("limit_ms", self.limit_ms, at_least=0)
+        whole("limit_ms", self.limit_ms, at_least=1, at_most=MOST_NS // MS)
 
     @property
     def step_time(self) -> Fit:
@@ -86,7 +88,7 @@ def _schedule(inputs: Inputs, policy: Policy) -> Schedule:
 def _answer(inputs: Inputs, new_tokens: int, pairs: int, passes: int = 1) -> Answer:
     """New tokens, pairs and the time in ms of this work, if the fixed part is paid in so many passes."""
     once = inputs.step_time(StepPlan(new_tokens, pairs, 0, 1))
-    return new_tokens, pairs, (once + (passes - 1) * inputs.fixed_ns) / 10**6
+    return new_tokens, pairs, (once + (passes - 1) * inputs.fixed_ns) / MS
 
 
 def _step(inputs: Inputs, number: int) -> StepPlan:
@@ -160,6 +162,11 @@ DECODE = NumberPart(
     hint="count for each request the tokens of its prompt and the new token itself",
 )
 
+def _admitting_if(inputs: Inputs, prompt_pairs: int, r0_sees: int) -> Answer:
+    """What the step that admits r2 would be, if its prompt had so many pairs and r0's token saw so many tokens."""
+    return _answer(inputs, inputs.input_tokens[2] + 1, prompt_pairs + r0_sees)
+
+
 ADMITTING = NumberPart(
     name="c",
     asked=WORK,
@@ -171,47 +178,74 @@ ADMITTING = NumberPart(
             lambda inputs: _worked(inputs, _admitting(inputs), passes=2),
         ),
         Mistake(
-            "r0 is forgotten: it has a token in this step too, behind its prompt and its first two outputs",
+            "r0 is forgotten: it has a token in this step too, behind its prompt and the outputs that it fed back",
             lambda inputs: _answer(inputs, inputs.input_tokens[2], causal_pairs(inputs.input_tokens[2])),
         ),
         Mistake(
             "each token looks at the whole prompt: causal attention leaves a triangle, the diagonal included",
-            lambda inputs: _answer(
-                inputs,
-                inputs.input_tokens[2] + 1,
-                inputs.input_tokens[2] ** 2 + inputs.input_tokens[0] + 2,
+            lambda inputs: _admitting_if(
+                inputs, inputs.input_tokens[2] ** 2, inputs.input_tokens[0] + inputs.output_tokens[1]
             ),
         ),
         Mistake(
             "r0 is one token short: the output that it feeds back looks at itself as well",
-            lambda inputs: _answer(
-                inputs,
-                inputs.input_tokens[2] + 1,
-                causal_pairs(inputs.input_tokens[2]) + inputs.input_tokens[0] + 1,
+            lambda inputs: _admitting_if(
+                inputs, causal_pairs(inputs.input_tokens[2]), inputs.input_tokens[0] + inputs.output_tokens[1] - 1
             ),
+        ),
+        Mistake(
+            "r1 is taken to have two outputs: r2 enters when r1 has given all of its own, and so many has r0 by then",
+            lambda inputs: _admitting_if(inputs, causal_pairs(inputs.input_tokens[2]), inputs.input_tokens[0] + 2),
         ),
     ),
     first_step="find out who is in this step: all of r2's prompt, and r0, which still generates",
-    hint="r0 has fed back one output already, so its new token stands behind its prompt and one more",
+    hint="r0 has given as many outputs as r1 by then; it feeds back the newest, behind its prompt and the others",
 )
+
+
+def _longest(inputs: Inputs) -> Interval:
+    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
+    assert found
+    return found
+
+
+def _longest_step(inputs: Inputs) -> int:
+    (number,) = _schedule(inputs, continuous(MAX_RUNNING)).steps_of(_longest(inputs))
+    return number
+
+
+def _entering_ms(inputs: Inputs, place: int) -> float:
+    """How long the step takes in which this request enters."""
+    return _worked(inputs, _schedule(inputs, continuous(MAX_RUNNING)).started_step[place])[2]
+
 
 LONGEST_INTERVAL = NumberPart(
     name="d1",
     asked=(Quantity("longest interval", "ms", absolute=0.01),),
     cases=_whole_inputs,
-    key=lambda inputs: _longest_ms(inputs),
+    key=lambda inputs: _longest(inputs).length_ns / MS,
     mistakes=(
         Mistake(
             "the wait for a first output is taken for an interval: one lies between two outputs of the same request",
-            lambda inputs: max(_schedule(inputs, continuous(MAX_RUNNING)).ttft_ns.tolist()) / 10**6,
+            lambda inputs: max(_schedule(inputs, continuous(MAX_RUNNING)).ttft_ns.tolist()) / MS,
         ),
         Mistake(
-            "prefill and decode take a pass each: r0 waits for one step in which both are computed",
-            lambda inputs: _worked(inputs, _admitting(inputs), passes=2)[2],
+            "prefill and decode take a pass each: a request waits for one step in which both are computed",
+            lambda inputs: (_longest(inputs).length_ns + inputs.fixed_ns) / MS,
         ),
         Mistake(
-            "only r0's own decode is counted: the output comes when the whole step ends",
+            "only a step of decodes is counted: an output comes when the whole step ends, a newcomer's prompt included",
             lambda inputs: _worked(inputs, 1)[2],
+        ),
+        Mistake(
+            "the step of c is taken whatever else comes: when r3 enters, its prompt may be the longer one",
+            lambda inputs: _entering_ms(inputs, 2),
+            may_coincide=True,  # in half of the draws r2 makes the longest pause, in the others r3
+        ),
+        Mistake(
+            "the step that admits r3 is taken: look whether a request goes on generating in it, and at r2's as well",
+            lambda inputs: _entering_ms(inputs, 3),
+            may_coincide=True,
         ),
     ),
     first_step="write down when each request gives its outputs, and take the differences",
@@ -219,26 +253,14 @@ LONGEST_INTERVAL = NumberPart(
 )
 
 
-def _longest_ms(inputs: Inputs) -> float:
-    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
-    assert found
-    return found.length_ns / 10**6
-
-
-def _whose(inputs: Inputs) -> str:
-    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
-    assert found
-    return NAMES[found.place]
-
-
-def _between(inputs: Inputs) -> str:
-    found = _schedule(inputs, continuous(MAX_RUNNING)).longest_interval()
-    assert found
-    return f"{found.output} and {found.output + 1}"
+def _between(inputs: Inputs, shift: int = 0) -> str:
+    """The numbers of the two outputs around the longest interval, or of two that lie so much later."""
+    first = _longest(inputs).output + shift
+    return f"{first} and {first + 1}"
 
 
 def _largest_term(inputs: Inputs) -> str:
-    plan = _step(inputs, _admitting(inputs))
+    plan = _step(inputs, _longest_step(inputs))
     terms = {
         FIXED_PART: inputs.fixed_ns,
         NEW_TOKENS: inputs.per_new_token_ns * plan.new_tokens,
@@ -247,28 +269,37 @@ def _largest_term(inputs: Inputs) -> str:
     return max(terms, key=lambda name: terms[name])
 
 
+def _newcomer(inputs: Inputs) -> str:
+    return NAMES[_schedule(inputs, continuous(MAX_RUNNING)).started_step.index(_longest_step(inputs))]
+
+
 WHOSE = ChoicePart(
     name="d2",
     options=lambda _: NAMES,
-    key=_whose,
+    key=lambda inputs: NAMES[_longest(inputs).place],
     mistakes=(
-        Mistake("the newcomer's wait is taken: r2 has no output before this step, so it waits in TTFT", lambda _: "r2"),
+        Mistake(
+            "the newcomer's wait is taken: it has no output before this step, so its wait is part of TTFT", _newcomer
+        ),
         Mistake("r1 is taken: it has given its last output when r2 enters", lambda _: "r1"),
     ),
-    first_step="ask who gave an output before the step that admits r2 and gives one at its end",
-    hint="r1 has two outputs only: which other request is still running",
+    first_step="ask who gave an output before the longest step and gives one at its end",
+    hint="two requests share that step: one enters, the other goes on generating",
 )
 
 BETWEEN = ChoicePart(
     name="d3",
-    options=lambda inputs: tuple(f"{number} and {number + 1}" for number in range(1, inputs.output_tokens[0])),
+    options=lambda inputs: tuple(f"{number} and {number + 1}" for number in range(1, max(inputs.output_tokens))),
     key=_between,
     mistakes=(
-        Mistake("the prefill's own output is not counted: it is the first", lambda _: "1 and 2"),
-        Mistake("the step is taken for the one after it: count the steps from the prefill on", lambda _: "3 and 4"),
+        Mistake("the prefill's own output is not counted: it is the first", lambda inputs: _between(inputs, -1)),
+        Mistake(
+            "the step is taken for the one after it: count the steps from the prefill on",
+            lambda inputs: _between(inputs, 1),
+        ),
     ),
-    first_step="number r0's outputs by the steps that give them: the prefill gives the first",
-    hint="the decode of part b gives the second output, the step that admits r2 the next one",
+    first_step="number the outputs of that request by the steps that give them: its prefill gives the first",
+    hint="each step after its prefill gives one more; the longest step gives the later of the two",
 )
 
 LARGEST_TERM = ChoicePart(
@@ -276,7 +307,7 @@ LARGEST_TERM = ChoicePart(
     options=lambda _: (FIXED_PART, NEW_TOKENS, PAIRS),
     key=_largest_term,
     mistakes=(),
-    first_step="compute the three terms of the step of part c in ms and compare them",
+    first_step="compute the three terms of the longest interval's step in ms and compare them",
     hint="there are millions of pairs for thousands of tokens, but a token costs thousands of times what a pair does",
 )
 
@@ -300,6 +331,59 @@ CHUNK_PAIRS = NumberPart(
 )
 
 
+def _room(
+    fixed_ns: int,
+    per_new_token_ns: int,
+    per_causal_pair_ns: int,
+    limit_ms: int,
+    decoding_context: int | None,
+    context: int,
+) -> int:
+    """New tokens of a prompt that fit, beside one request in decode unless its context is None."""
+    step_time = Fit(fixed_ns, per_new_token_ns, per_causal_pair_ns)
+    decoding = NOBODY if decoding_context is None else decode_plan(1, decoding_context)
+    return tokens_that_fit(limit_ms * MS, step_time, context, decoding)
+
+
+def _histories(inputs: Inputs) -> list[dict[str, int]]:
+    """The inputs of part f for each context behind the chunk; beside it r0 has fed back nothing but its prompt."""
+    names = ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns", "limit_ms")
+    common = {name: getattr(inputs, name) for name in names} | {"decoding_context": inputs.input_tokens[0]}
+    return [common | {"context": context} for context in inputs.chunk_contexts]
+
+
+TOKENS_THAT_FIT = NumberPart(
+    name="f",
+    asked=(Quantity("new tokens that fit"),),
+    cases=_histories,
+    key=_room,
+    mistakes=(
+        Mistake(
+            "the pairs are forgotten: a new token costs time for itself and for each token that it looks at",
+            lambda **case: _room(**case | {"per_causal_pair_ns": 0}),
+        ),
+        Mistake(
+            "the context behind the chunk is forgotten: each of its tokens looks at all of it",
+            lambda **case: _room(**case | {"context": 0}),
+        ),
+        Mistake(
+            "the request in decode is forgotten: its token is computed in the same step",
+            lambda **case: _room(**case | {"decoding_context": None}),
+        ),
+        Mistake(
+            "the fixed part is forgotten: a step pays it before its first token",
+            lambda **case: _room(**case | {"fixed_ns": 0}),
+        ),
+        Mistake(
+            "the number is rounded up: with that many tokens the step ends after the limit",
+            lambda **case: _room(**case) + 1,
+        ),
+    ),
+    first_step="take from the limit what the step costs without the prompt: the fixed part and the decoded token",
+    hint="c new tokens behind h cost t1 c + t2 (c h + c (c + 1)/2); look for the largest whole c within what is left",
+)
+
+
 def _budgets(allowed: Callable[[Mapping[str, Any]], bool]) -> frozenset[int]:
     return frozenset(row["token_budget_per_step"] for row in REPLAY if allowed(row))
 
@@ -317,7 +401,7 @@ def _all_budgets(_: Inputs) -> tuple[int, ...]:
 
 
 WITHIN_LIMIT = ChoicePart(
-    name="f",
+    name="g",
     options=_all_budgets,
     key=_below_limit(LONGEST),
     mistakes=(
@@ -330,14 +414,14 @@ WITHIN_LIMIT = ChoicePart(
 )
 
 EARLIEST = ChoicePart(
-    name="g",
+    name="h",
     options=_all_budgets,
     key=_least(QUEUE),
     mistakes=(
         Mistake("intervals are kept short instead: here late requests shall be admitted early", _least(LONGEST)),
     ),
-    first_step="compare how long the late requests r4 and r5 waited before anything of them was computed",
-    hint="a larger budget ends the prompts before them in fewer steps",
+    first_step="compare how long the late request waited before anything of it was computed",
+    hint="a larger budget ends the prompts before it in fewer steps",
 )
 
 
@@ -346,53 +430,57 @@ def _decided_by(name: str, key: str, mistakes: tuple[Mistake, ...], first_step: 
 
 
 DECIDES_LIMIT = _decided_by(
-    "h1",
+    "i1",
     LONGEST,
     (
         Mistake("p95 is taken for the limit: it leaves out one interval in twenty", lambda _: P95),
         Mistake("the median is taken for the limit: it hides every pause", lambda _: MEDIAN),
     ),
-    "read the goal of f again: which column does it put a bound on",
+    "read the goal of g again: which column does it put a bound on",
     "one pause is enough to break it",
 )
 DECIDES_ADMISSION = _decided_by(
-    "h2",
+    "i2",
     QUEUE,
     (
         Mistake(
             "time to first token is taken: it holds the prefill as well, admission ends with the queue", lambda _: TTFT
         ),
     ),
-    "read the goal of g again: when is a request admitted",
+    "read the goal of h again: when is a request admitted",
     "admission is the end of waiting, before the prefill",
 )
 
 
 def _drawn(random: Random) -> Inputs:
     chunk = random.choice((256, 512, 1024))
-    long_prompt = chunk * random.randint(4096 // chunk, 16384 // chunk)
     first, second = 128 * random.randint(8, 32), 128 * random.randint(8, 32)
+    third, fourth = (chunk * number for number in random.sample(range(4096 // chunk, 16384 // chunk + 1), 2))
+    r1_outputs, r2_outputs = random.randint(3, 4), random.randint(3, 5)
+    # r1 ends first; then, as r0 goes on by less, as much or more than r2 has outputs, r2 ends after, with or before it
+    r0_outputs = r1_outputs + r2_outputs + random.choice((-1, 0, 2, 3))
     arrival = random.randint(5, 40)
     limit_ms = random.choice((random.randint(33, 182), random.randint(23, 31)))
     return Inputs(
         fixed_ns=10_000 * random.randint(800, 3000),
         per_new_token_ns=100 * random.randint(150, 600),
         per_causal_pair_ns=random.randint(1, 6),
-        input_tokens=(first, second, long_prompt, 128 * random.randint(8, 32)),
-        output_tokens=(random.randint(5, 9), 2, 2, random.randint(3, 5)),
-        arrivals_ns=(0, 0, arrival * 10**6, (arrival + random.randint(5, 20)) * 10**6),
+        input_tokens=(first, second, third, fourth),
+        output_tokens=(r0_outputs, r1_outputs, r2_outputs, random.randint(2, 4)),
+        arrivals_ns=(0, 0, arrival * MS, (arrival + random.randint(5, 20)) * MS),
         chunk=chunk,
-        chunk_contexts=(0, long_prompt - chunk),
+        chunk_contexts=(0, third - chunk),
         limit_ms=limit_ms,
     )
 
 
 def _suits(inputs: Inputs) -> bool:
-    """Whether r2 and r3 wait for a border, r2's prompt is a long pause, and continuous batching saves time."""
-    waiting = max(inputs.arrivals_ns) / 10**6 < _worked(inputs, 0)[2]
+    """Whether r2 and r3 wait for a border, r2 makes a long pause, continuous saves time, and the limit leaves room."""
+    waiting = max(inputs.arrivals_ns) / MS < _worked(inputs, 0)[2]
     pause = _worked(inputs, _admitting(inputs))[2] > 5 * _worked(inputs, 1)[2]
     saves = _schedule(inputs, continuous(MAX_RUNNING)).total_ns < _schedule(inputs, fixed_batch(MAX_RUNNING)).total_ns
-    return waiting and pause and saves
+    room = min(_room(**case) for case in _histories(inputs)) >= LEAST_ROOM
+    return waiting and pause and saves and room
 
 
 def _first_two(inputs: Inputs) -> tuple[int, ...]:
@@ -410,6 +498,7 @@ EXERCISE = Exercise(
         BETWEEN,
         LARGEST_TERM,
         CHUNK_PAIRS,
+        TOKENS_THAT_FIT,
         WITHIN_LIMIT,
         EARLIEST,
         DECIDES_LIMIT,

@@ -1,14 +1,16 @@
-"""Judges answers to the exercises: right, in another unit, rounded, a mistake that has a name, or not yet.
+"""Judges answers to the exercises: right, in another order or unit, rounded, a mistake that has a name, or not yet.
 
 An exercise is data: parts, whose keys and mistakes are formulas in the same inputs. So one set of parts serves the
-book's numbers, those of a class, and the hidden draw on which a function must be right. A number alone may be copied;
+book's numbers, those of a class, and the hidden draws on which a function must be right. A number alone may be copied;
 a function that holds for numbers it never saw is understood.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -38,6 +40,7 @@ class Kind(StrEnum):
     BLANK = "not answered yet"
     UNREADABLE = "unreadable"
     RIGHT = "right"
+    ORDER = "another order"
     UNIT = "another unit"
     ROUNDED = "rounded too early"
     MISTAKE = "a named mistake"
@@ -61,7 +64,7 @@ class Mistake:
     """A way to go wrong: a formula that takes what the key takes, and words that follow "this comes out if".
 
     An `accepted` one is another reading of the question: right, with a word. One that `may_coincide` equals the key on
-    whole families of inputs, so that no variant is refused for it.
+    whole families of inputs, so that no variant is refused for it; among the draws for a function one is outside them.
     """
 
     says: str
@@ -123,6 +126,15 @@ class _Slot:
         return f"{self.quantity.name}{self.where}: {sentence}"
 
 
+class Cases(list[dict[str, Any]]):
+    """The arguments of each case of a part by name, shown as a table with a line for each case."""
+
+    def __repr__(self) -> str:
+        lines = [list(self[0]), *([_with_commas(value) for value in case.values()] for case in self)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+
+
 @dataclass(frozen=True)
 class NumberPart:
     """A part that asks for numbers, and for the function that computes them.
@@ -161,36 +173,52 @@ class NumberPart:
             return BLANK
         if not callable(function):
             return Verdict(Kind.UNREADABLE, "a function is asked for, which takes the inputs by name.")
+        cases = self.cases(inputs)
+        if not _takes(function, cases[0]):
+            return Verdict(Kind.UNREADABLE, f"keep the names of its parameters: {', '.join(cases[0])}.")
         try:
-            answer = [function(**case) for case in self.cases(inputs)]
+            answer = [function(**case) for case in cases]
         except Exception as error:  # whatever a student's own code raises
             return Verdict(Kind.UNREADABLE, f"it stops with {type(error).__name__}: {error}.")
         return self.judge(inputs, answer)
 
     def tells_apart(self, inputs: Any) -> bool:
         """Whether, on these inputs, each mistake leads clearly away from the key."""
+        away = self.led_away(inputs)
+        return all(mistake.may_coincide or mistake in away for mistake in self.mistakes)
+
+    def led_away(self, inputs: Any) -> list[Mistake]:
+        """The mistakes that, on these inputs, lead clearly away from the key."""
         slots = self._slots(inputs)
-        return all(
-            mistake.may_coincide or any(slot.is_far(slot.mistaken[number]) for slot in slots)
+        return [
+            mistake
             for number, mistake in enumerate(self.mistakes)
-        )
+            if any(slot.is_far(slot.mistaken[number]) for slot in slots)
+        ]
 
     def _slots(self, inputs: Any) -> list[_Slot]:
         cases = self.cases(inputs)
         varying = [name for name in cases[0] if any(case[name] != cases[0][name] for case in cases)]
         slots = []
         for case in cases:
-            where = " at " + ", ".join(f"{name} {case[name]:,}" for name in varying) if varying else ""
+            where = " at " + ", ".join(f"{name} {_with_commas(case[name])}" for name in varying) if varying else ""
             mistaken = [_flat(mistake.formula(**case)) for mistake in self.mistakes]
             for number, (quantity, key) in enumerate(zip(self.asked, _flat(self.key(**case)), strict=True)):
                 slots.append(_Slot(quantity, where, key, tuple(values[number] for values in mistaken)))
         return slots
+
+    def _order(self, slots: Sequence[_Slot]) -> str:
+        """In which order the numbers are asked for, such as "at context 2,048; at context 8,192"."""
+        places = (slot.where if len(self.asked) == 1 else slot.quantity.name + slot.where for slot in slots)
+        return "; ".join(place.strip() for place in places)
 
     def _judge_numbers(self, slots: list[_Slot], given: list[Any]) -> Verdict:
         answered = list(zip(slots, given, strict=True))
         wrong = [(slot, value) for slot, value in answered if not slot.is_near(value, slot.key)]
         if not wrong:
             return RIGHT
+        if _is_reordered(answered):
+            return Verdict(Kind.ORDER, f"the right numbers, but not in the order asked for: {self._order(slots)}.")
         fitting = [number for number in range(len(self.mistakes)) if _explains(number, answered)]
         accepted = [self.mistakes[number] for number in fitting if self.mistakes[number].accepted]
         if accepted:
@@ -229,7 +257,8 @@ class ChoicePart:
         if answer is None:
             return BLANK
         options = self.options(inputs)
-        chosen = answer if self.several and isinstance(answer, (list, tuple, set, frozenset)) else [answer]
+        is_set = isinstance(answer, (list, tuple, set, frozenset)) and (self.several or len(answer) == 1)
+        chosen = answer if is_set else [answer]
         strange = [choice for choice in chosen if not any(_same(choice, option) for option in options)]
         if strange:
             known = ", ".join(map(repr, options))
@@ -283,6 +312,22 @@ class Exercise:
                 return inputs
         raise AssertionError(f"no draw of exercise {self.number} suits it")
 
+    def draws(self, word: int | str) -> tuple[Any, ...]:
+        """Inputs for functions: so many variants that on one of them each mistake leads clearly away from its key."""
+        return _draws(self, word)
+
+
+@lru_cache(maxsize=256)
+def _draws(exercise: Exercise, word: int | str) -> tuple[Any, ...]:
+    asked = [part for part in exercise.parts if isinstance(part, NumberPart)]
+    hidden = {(part.name, mistake) for part in asked for mistake in part.mistakes}
+    found: list[Any] = []
+    while hidden:
+        assert len(found) < MOST_DRAWS, f"a mistake of exercise {exercise.number} never shows"
+        found.append(exercise.variant(f"{word} {len(found)}"))
+        hidden -= {(part.name, mistake) for part in asked for mistake in part.led_away(found[-1])}
+    return tuple(found)
+
 
 class Checker:
     """Judges the answers in one notebook, and helps more when a part goes wrong twice in a row."""
@@ -291,12 +336,12 @@ class Checker:
         self._exercise, self._inputs = exercise, inputs
         self._wrong: dict[str, int] = {}
 
-    def cases(self, name: str) -> list[dict[str, Any]]:
+    def cases(self, name: str) -> Cases:
         """The arguments for which a part asks for numbers, in that order; raises InputError for an unknown part."""
         part = self._exercise.part(name)
         if not isinstance(part, NumberPart):
             raise InputError("part", name, "a part that asks for numbers")
-        return [dict(case) for case in part.cases(self._inputs)]
+        return Cases(dict(case) for case in part.cases(self._inputs))
 
     def __call__(self, name: str, answer: Any = None, function: Any = None) -> None:
         """Print how an answer was found, and the function where one is asked for."""
@@ -313,19 +358,25 @@ class Checker:
             print(f"{name}, hint: {part.hint}.")
 
     def earned(self, name: str, answer: Any, draw: int | str = FEEDBACK) -> bool:
-        """Whether an answer earns the marks: a choice by the notebook's inputs, a function by inputs drawn for it."""
+        """Whether an answer earns the marks: a choice by the notebook's inputs, a function by those and drawn ones."""
         part = self._exercise.part(name)
         if isinstance(part, ChoicePart):
             return part.judge(self._inputs, answer).kind is Kind.RIGHT
-        return part.judge_function(self._exercise.variant(draw), answer).kind is Kind.RIGHT
+        return all(verdict.kind is Kind.RIGHT for verdict in self._function_verdicts(part, answer, draw))
+
+    def _function_verdicts(self, part: NumberPart, function: Any, draw: int | str) -> list[Verdict]:
+        """What is found with the notebook's inputs, then with each of the drawn ones."""
+        return [part.judge_function(inputs, function) for inputs in (self._inputs, *self._exercise.draws(draw))]
 
     def _function_verdict(self, part: NumberPart, function: Any) -> Verdict:
-        verdict = part.judge_function(self._exercise.variant(FEEDBACK), function)
-        if verdict.kind in {Kind.RIGHT, Kind.BLANK}:
-            return verdict
-        if verdict.kind is Kind.MISTAKE or part.judge_function(self._inputs, function).kind is not Kind.RIGHT:
-            return verdict
-        return Verdict(verdict.kind, "right for the inputs above only: it does not follow when they change.")
+        verdicts = self._function_verdicts(part, function, FEEDBACK)
+        wrong = [verdict for verdict in verdicts if verdict.kind is not Kind.RIGHT]
+        if not wrong:
+            return verdicts[0]
+        named = [verdict for verdict in wrong if verdict.kind is Kind.MISTAKE]
+        if named or verdicts[0].kind is not Kind.RIGHT:
+            return (named or verdicts)[0]
+        return Verdict(wrong[0].kind, "right for the inputs above only: it does not follow when they change.")
 
 
 def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
@@ -333,6 +384,13 @@ def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
     return all(slot.is_near(value, slot.mistaken[number]) for slot, value in answered) and any(
         slot.is_told_apart(slot.mistaken[number]) for slot, _ in answered
     )
+
+
+def _is_reordered(answered: Sequence[tuple[_Slot, Any]]) -> bool:
+    """Whether all the keys were given, though at each other's places."""
+    slots, values = zip(*answered, strict=True)
+    by_size = zip(sorted(slots, key=lambda slot: slot.key), sorted(values), strict=True)
+    return all(slot.is_near(value, slot.key) for slot, value in by_size)
 
 
 def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
@@ -355,6 +413,21 @@ def _flat(answer: Any) -> list[Any]:
     if isinstance(answer, (list, tuple)):
         return [value for part in answer for value in _flat(part)]
     return [answer]
+
+
+def _takes(function: Callable[..., Any], case: Mapping[str, Any]) -> bool:
+    """Whether a function can be called with these arguments by name, as far as it tells."""
+    try:
+        inspect.signature(function).bind(**case)
+    except TypeError:
+        return False
+    except ValueError:  # a builtin that does not tell
+        return True
+    return True
+
+
+def _with_commas(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _is_number(value: object) -> bool:
