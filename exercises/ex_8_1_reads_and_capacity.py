@@ -22,6 +22,7 @@
 # **How to answer.** Each part has a place for numbers (`a = None`) and for a function that computes them. Put your own in place of the lines that say
 # *not answered yet*, run the cell, then the cell below it: `check` tells what it found. Numbers by hand are the warm-up. The function is also tried
 # with inputs that you do not see, and it is the function that earns the marks; where a part is a choice, the choice does.
+# Keep the names of functions and of their parameters: `check` calls them by these names.
 
 # %% [markdown]
 # The inputs, in bytes and tokens. Context *L* is what stands in KV already; the token that is being decoded is not counted.
@@ -37,6 +38,7 @@ inputs = exercise_8_1.Inputs(
     contexts=(2_048, 8_192),  # L
     batches=(1, 4, 16, 64),  # b
     pool_bytes=12_884_901_888,  # M: memory for KV
+    other_pool_bytes=17_179_869_184,  # another such memory, for part d
     page_tokens=16,  # p
     output_tokens=256,  # G
 )
@@ -47,7 +49,7 @@ check = Checker(exercise_8_1.EXERCISE, inputs)
 # ## a. Reads per output token
 #
 # How many GiB are read for one output token, for each context and each batch? Requests share nothing but the weights. To half a per cent; first all
-# batches with the first context, then all with the second. `check.cases("a")` lists the cases in this order.
+# batches with the first context, then all with the second. `check.cases("a")` shows the cases in this order, one a line.
 
 # %% nbgrader={"grade": false, "grade_id": "a", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gib_per_output(
@@ -104,23 +106,32 @@ check("c", c, requests_that_fit)
 # %% [markdown]
 # ## d. What stops the batch first
 #
-# For each context: while the batch grows, is it stopped first by `"capacity"` (the pool is full before the KV read overtakes the weights) or is the
-# `"crossing"` of part b reached first? `d1` is for the first context, `d2` for the second.
+# For each context: while the batch grows, is it stopped first by `"capacity"` (the pool is full before the KV read reaches the weights read) or is the
+# `"crossing"` of part b reached first? It counts as reached if the batch of part b just fits.
+#
+# - `d1` for the first context, `d2` for the second, with the pool of part c.
+# - `d3` and `d4` for the same two contexts, if the pool had `other_pool_bytes` instead.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 d1 = None  # "capacity" or "crossing"
 d2 = None
+d3 = None
+d4 = None
 pass  # not answered yet
 
 # %% nbgrader={"grade": true, "grade_id": "test_d", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
 check("d1", d1)
 check("d2", d2)
 
+# %% nbgrader={"grade": true, "grade_id": "test_d_other", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+check("d3", d3)
+check("d4", d4)
+
 
 # %% [markdown]
 # ## e. The pool at which both meet
 #
-# How many GiB must the pool have, for each context, so that just the batch of part b fits?
+# How many GiB must the pool have at least, for each context, so that the batch of part b fits to the last outputs of its requests, as in part c?
 
 # %% nbgrader={"grade": false, "grade_id": "e", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def pool_gib(

@@ -22,6 +22,7 @@
 # **How to answer.** Each part has a place for numbers (`a = None`) and for a function that computes them. Put your own in place of the lines that say
 # *not answered yet*, run the cell, then the cell below it: `check` tells what it found. Numbers by hand are the warm-up. The function is also tried
 # with inputs that you do not see, and it is the function that earns the marks; where a part is a choice, the choice does.
+# Keep the names of functions and of their parameters: `check` calls them by these names.
 
 # %% [markdown]
 # The inputs, in bytes and tokens. Context *L* is what stands in KV already; the token that is being decoded is not counted.
@@ -37,6 +38,7 @@ inputs = exercise_8_1.Inputs(
     contexts=(2_048, 8_192),  # L
     batches=(1, 4, 16, 64),  # b
     pool_bytes=12_884_901_888,  # M: memory for KV
+    other_pool_bytes=17_179_869_184,  # another such memory, for part d
     page_tokens=16,  # p
     output_tokens=256,  # G
 )
@@ -47,7 +49,7 @@ check = Checker(exercise_8_1.EXERCISE, inputs)
 # ## a. Reads per output token
 #
 # How many GiB are read for one output token, for each context and each batch? Requests share nothing but the weights. To half a per cent; first all
-# batches with the first context, then all with the second. `check.cases("a")` lists the cases in this order.
+# batches with the first context, then all with the second. `check.cases("a")` shows the cases in this order, one a line.
 
 # %% nbgrader={"grade": false, "grade_id": "a", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gib_per_output(
@@ -157,15 +159,25 @@ assert check.earned("c", requests_that_fit, draw="marks")
 # %% [markdown]
 # ## d. What stops the batch first
 #
-# For each context: while the batch grows, is it stopped first by `"capacity"` (the pool is full before the KV read overtakes the weights) or is the
-# `"crossing"` of part b reached first? `d1` is for the first context, `d2` for the second.
+# For each context: while the batch grows, is it stopped first by `"capacity"` (the pool is full before the KV read reaches the weights read) or is the
+# `"crossing"` of part b reached first? It counts as reached if the batch of part b just fits.
+#
+# - `d1` for the first context, `d2` for the second, with the pool of part c.
+# - `d3` and `d4` for the same two contexts, if the pool had `other_pool_bytes` instead.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 d1 = None  # "capacity" or "crossing"
 d2 = None
+d3 = None
+d4 = None
 ### BEGIN SOLUTION
+cases = [case | {"pool_bytes": inputs.other_pool_bytes} for case in check.cases("c")]
+fit_other = [requests_that_fit(**case) for case in cases]
 d1, d2 = ["capacity" if fit < cross else "crossing" for fit, cross in zip(c, b)]
-print(d1, d2)
+d3, d4 = [
+    "capacity" if fit < cross else "crossing" for fit, cross in zip(fit_other, b)
+]
+print(d1, d2, fit_other, d3, d4)
 ### END SOLUTION
 
 # %% nbgrader={"grade": true, "grade_id": "test_d", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
@@ -175,14 +187,27 @@ check("d2", d2)
 assert check.earned("d1", d1) and check.earned("d2", d2)
 ### END HIDDEN TESTS
 
+# %% nbgrader={"grade": true, "grade_id": "test_d_other", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+check("d3", d3)
+check("d4", d4)
+### BEGIN HIDDEN TESTS
+assert check.earned("d3", d3) and check.earned("d4", d4)
+### END HIDDEN TESTS
+
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_d", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
-# **Solution.** Compare c with b. With the book's numbers 37 < 51 and 10 < 13: memory ends the batch first, for both contexts. Even the largest batch that
-# fits still reads more weights than KV, so each further request would have saved reading, if there had been room for it.
+# **Solution.** Compare c with b; the crossing does not depend on the pool. With the book's numbers 37 < 51 and 10 < 13: memory ends the batch first, for both
+# contexts. Even the largest batch that fits still reads more weights than KV, so each further request would have saved reading, if there had been room for it.
+#
+# The other pool has 16 GiB = 16,384 MiB. 16,384/324 = 50.6, so 50 short requests fit, one too few: capacity. 16,384/1188 = 13.8, so 13 long ones fit, just the
+# batch of part b: crossing. The same pool, and each context has its own answer.
+#
+# Tempting, and wrong: comparing the pool with the weights, 16 GiB against 14.1 GiB, and saying crossing for both. At the crossing the KV *read* equals the
+# weights, but a request *holds* more than it reads half-way, since it still grows. And who rounded down to 50 in part b finds crossing for the short one too.
 
 # %% [markdown]
 # ## e. The pool at which both meet
 #
-# How many GiB must the pool have, for each context, so that just the batch of part b fits?
+# How many GiB must the pool have at least, for each context, so that the batch of part b fits to the last outputs of its requests, as in part c?
 
 # %% nbgrader={"grade": false, "grade_id": "e", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def pool_gib(
@@ -214,6 +239,6 @@ assert check.earned("e", pool_gib, draw="marks")
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_e", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
 # **Solution.** The batch of part b times what one request holds at its end, as in part c. With the book's numbers: 51 × 324 MiB = 16.1 GiB and
-# 13 × 1188 MiB = 15.1 GiB. Both lie a little above $D_w$ = 14.1 GiB, which is no accident: at the crossing the KV *read* equals the weights, and the KV
+# 13 × 1188 MiB = 15.1 GiB; the 16 GiB of part d lie between them. Both lie a little above $D_w$ = 14.1 GiB, which is no accident: at the crossing the KV *read* equals the weights, and the KV
 # *held* is larger by the outputs still to come, about $1 + (G-1)/L$ times, and by rounding up. A pool smaller than the weights meets the crossing at no
 # context.
