@@ -110,7 +110,7 @@ check("c", c, requests_that_fit)
 # `"crossing"` of part b reached first? It counts as reached if the batch of part b just fits.
 #
 # - `d1` for the first context, `d2` for the second, with the pool of part c.
-# - `d3` and `d4` for the same two contexts, if the pool had `other_pool_bytes` instead.
+# - `d3` and `d4` for the same two contexts, if the pool had `inputs.other_pool_bytes` instead.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 d1 = None  # "capacity" or "crossing"

@@ -269,7 +269,7 @@ def _drawn(random: Random) -> Inputs:
 
 
 def _suits(inputs: Inputs) -> bool:
-    """Whether the pool decides alike, and clearly, for both contexts, the other one not, and a slip with pages shows."""
+    """Whether the pool decides clearly and alike for both contexts, the other one not, and a slip with pages shows."""
     shares = list(_pool_by_meeting_pool(inputs))
     clear = all(share < 0.9 for share in shares) or all(share > 1.1 for share in shares)
     first, second = (_stops_first(_with_other_pool(inputs), number) for number in range(2))

@@ -162,6 +162,7 @@ DECODE = NumberPart(
     hint="count for each request the tokens of its prompt and the new token itself",
 )
 
+
 def _admitting_if(inputs: Inputs, prompt_pairs: int, r0_sees: int) -> Answer:
     """What the step that admits r2 would be, if its prompt had so many pairs and r0's token saw so many tokens."""
     return _answer(inputs, inputs.input_tokens[2] + 1, prompt_pairs + r0_sees)

@@ -1,4 +1,4 @@
-"""An answer is found right, in another unit, rounded, a mistake by its name, or not yet; keys hold on any inputs."""
+"""An answer is found right, in another order or unit, rounded, a mistake by its name, or not yet; keys hold always."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import pytest
 
 from lib import exercise_8_1, exercise_8_2
 from lib.checks import InputError
-from lib.exercises import Checker, ChoicePart, Exercise, Kind, Mistake, NumberPart, Part, Quantity
+from lib.exercises import FEEDBACK, Checker, ChoicePart, Exercise, Kind, Mistake, NumberPart, Part, Quantity
 from lib.records import record
 from tools.derive import exercise_of
 from tools.notebooks import pairs
@@ -83,6 +83,16 @@ class TestNumbers:
         assert verdict.kind is Kind.NOT_YET
         assert part.first_step in verdict.sentence
 
+    def test_another_order_is_told_before_any_mistake(self, exercise: Exercise, part: NumberPart) -> None:
+        right = flat(numbers(part, BOOK[exercise.number]))
+        for answer in (right[::-1], right[1:] + right[:1], [*right[::2], *right[1::2]]):
+            if answer != right:
+                verdict = part.judge(BOOK[exercise.number], answer)
+                assert verdict.kind is Kind.ORDER
+                assert verdict.sentence.count(";") == len(right) - 1
+        shifted = [value + 1 for value in right]
+        assert part.judge(BOOK[exercise.number], shifted[::-1]).kind not in {Kind.RIGHT, Kind.ORDER}
+
     def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
@@ -94,6 +104,15 @@ class TestNumbers:
             verdict = part.judge(BOOK[exercise.number], answer)
             assert verdict.kind is Kind.UNIT, factor
             assert f"{part.asked[-1].unit} is asked for" in verdict.sentence
+
+    def test_cases_are_shown_one_a_line(self, exercise: Exercise, part: NumberPart) -> None:
+        cases = Checker(exercise, BOOK[exercise.number]).cases(part.name)
+        header, *lines = repr(cases).splitlines()
+        assert header.split() == list(cases[0])
+        assert len(lines) == len(cases) == len(part.cases(BOOK[exercise.number]))
+        if isinstance(next(iter(cases[0].values())), int):
+            shown = [[int(word.replace(",", "")) for word in line.split()] for line in lines]
+            assert shown == [list(case.values()) for case in cases]
 
     def test_a_constant_is_no_function(self, exercise: Exercise, part: NumberPart) -> None:
         book = BOOK[exercise.number]
@@ -119,6 +138,26 @@ class TestNumbers:
         verdict = part.judge_function(BOOK[exercise.number], lambda **_: 1 / 0)
         assert verdict.sentence == "it stops with ZeroDivisionError: division by zero."
         assert part.judge_function(BOOK[exercise.number], 51).kind is Kind.UNREADABLE
+
+    def test_other_names_of_parameters_are_told(self, exercise: Exercise, part: NumberPart) -> None:
+        book = BOOK[exercise.number]
+        verdict = part.judge_function(book, lambda x: x)
+        assert verdict.kind is Kind.UNREADABLE
+        assert verdict.sentence == f"keep the names of its parameters: {', '.join(part.cases(book)[0])}."
+        assert part.judge_function(book, type("", (), {"__call__": lambda _, **case: part.key(**case)})()).kind is (
+            Kind.RIGHT
+        )
+
+    def test_right_for_the_draws_only_earns_nothing(self, exercise: Exercise, part: NumberPart) -> None:
+        book, check = BOOK[exercise.number], Checker(exercise, BOOK[exercise.number])
+        cases = part.cases(book)
+        assert not check.earned(part.name, lambda **case: part.key(**case) if case not in cases else 1, draw="marks")
+
+    def test_no_mistake_earns_the_marks_of_any_draw(self, exercise: Exercise, part: NumberPart) -> None:
+        check = Checker(exercise, BOOK[exercise.number])
+        for mistake in part.mistakes:
+            for word in ("marks", FEEDBACK, *range(5)):
+                assert check.earned(part.name, mistake.formula, draw=word) is mistake.accepted
 
     def test_the_key_earns_the_marks_of_any_draw(self, exercise: Exercise, part: NumberPart) -> None:
         check = Checker(exercise, BOOK[exercise.number])
@@ -158,6 +197,35 @@ def test_prefill_only_gets_its_sentence() -> None:
         "requests that fit at context 2,048: this comes out if only the KV after prefill is reserved: a request grows "
         "until its last output.",
     )
+
+
+def test_one_context_after_the_other_is_asked_for() -> None:
+    part = exercise_8_1.EXERCISE.part("a")
+    assert part.judge(exercise_8_1.BOOK, [14.38, 15.22, 3.81, 4.65, 1.16, 2.01, 0.502, 1.345]).sentence == (
+        "the right numbers, but not in the order asked for: at context 2,048, batch 1; at context 2,048, batch 4; "
+        "at context 2,048, batch 16; at context 2,048, batch 64; at context 8,192, batch 1; at context 8,192, batch 4; "
+        "at context 8,192, batch 16; at context 8,192, batch 64."
+    )
+    tokens_last = exercise_8_2.EXERCISE.part("a").judge(exercise_8_2.BOOK, (4_196_352, 163.33, 4096)).sentence
+    assert tokens_last.endswith("asked for: new tokens; query-key pairs; time of the step.")
+
+
+def test_the_step_of_c_is_not_always_the_longest() -> None:
+    part, admitting = (exercise_8_2.EXERCISE.part(name) for name in ("d1", "c"))
+    assert isinstance(part, NumberPart) and isinstance(admitting, NumberPart)
+    drawn = exercise_8_2.EXERCISE.draws("marks")
+    verdicts = [part.judge_function(inputs, lambda inputs: admitting.key(inputs)[2]) for inputs in drawn]
+    assert {verdict.kind for verdict in verdicts} == {Kind.RIGHT, Kind.MISTAKE}
+    assert any("the step of c is taken whatever else comes" in verdict.sentence for verdict in verdicts)
+
+
+def test_the_books_tokens_that_fit() -> None:
+    part = exercise_8_2.EXERCISE.part("f")
+    assert isinstance(part, NumberPart)
+    assert numbers(part, exercise_8_2.BOOK) == [753, 438]
+    assert "the pairs are forgotten" in part.judge(exercise_8_2.BOOK, [781, 781]).sentence
+    assert "the fixed part is forgotten" in part.judge(exercise_8_2.BOOK, [1528, 911]).sentence
+    assert "rounded up" in part.judge(exercise_8_2.BOOK, [753, 439]).sentence
 
 
 def test_one_pass_too_many_gets_its_sentence() -> None:
@@ -226,6 +294,12 @@ class TestChoices:
         assert verdict.kind is Kind.UNREADABLE
         assert all(str(option) in verdict.sentence for option in part.options(BOOK[exercise.number]))
 
+    def test_a_set_of_one_is_that_one(self, exercise: Exercise, part: ChoicePart) -> None:
+        key = part.key(BOOK[exercise.number])
+        one = next(iter(key)) if part.several else key
+        for answer in (one, {one}, [one], (one,), frozenset({one})):
+            assert part.judge(BOOK[exercise.number], answer).kind is Kind.RIGHT
+
     def test_case_and_spaces_do_not_matter(self, exercise: Exercise, part: ChoicePart) -> None:
         key = part.key(BOOK[exercise.number])
         if isinstance(key, str):
@@ -233,7 +307,7 @@ class TestChoices:
 
 
 def test_a_set_may_be_given_in_any_form_and_be_empty() -> None:
-    part = exercise_8_2.EXERCISE.part("f")
+    part = exercise_8_2.EXERCISE.part("g")
     for answer in ({512}, [512], (512, 512), 512, frozenset({512})):
         assert part.judge(exercise_8_2.BOOK, answer).kind is Kind.RIGHT
     assert part.judge(exercise_8_2.BOOK, set()).kind is Kind.NOT_YET
@@ -259,16 +333,30 @@ class TestVariants:
         assert not replace(exercise, suits=lambda _: False).accepts(inputs)
 
 
-def test_both_classes_of_8_1_are_drawn() -> None:
+def chosen(exercise: Exercise, inputs: Any, *names: str) -> tuple[Any, ...]:
+    return tuple(part.key(inputs) for part in map(exercise.part, names) if isinstance(part, ChoicePart))
+
+
+def test_all_classes_of_8_1_are_drawn() -> None:
     drawn = [exercise_8_1.EXERCISE.variant(seed) for seed in SEEDS]
-    stops = {tuple(exercise_8_1.EXERCISE.part(name).key(inputs) for name in ("d1", "d2")) for inputs in drawn}
-    assert stops == {("capacity", "capacity"), ("crossing", "crossing")}
+    assert {chosen(exercise_8_1.EXERCISE, inputs, "d1", "d2") for inputs in drawn} == {
+        ("capacity", "capacity"),
+        ("crossing", "crossing"),
+    }
+    assert {chosen(exercise_8_1.EXERCISE, inputs, "d3", "d4") for inputs in drawn} == {
+        ("capacity", "crossing"),
+        ("crossing", "capacity"),
+    }
 
 
-def test_both_outcomes_of_8_2_are_drawn() -> None:
+def test_all_outcomes_of_8_2_are_drawn() -> None:
     drawn = [exercise_8_2.EXERCISE.variant(seed) for seed in SEEDS]
-    assert {exercise_8_2.EXERCISE.part("f").key(inputs) for inputs in drawn} == {frozenset(), frozenset({512})}
-    assert {exercise_8_2.EXERCISE.part("d4").key(inputs) for inputs in drawn} >= {"new tokens", "pairs"}
+    found = [chosen(exercise_8_2.EXERCISE, inputs, "d2", "d4", "g") for inputs in drawn]
+    whose, terms, limits = map(set, zip(*found, strict=True))
+    assert (whose, limits) == ({"r0", "r2"}, {frozenset(), frozenset({512})})
+    assert terms >= {"new tokens", "pairs"}
+    for place in (0, 1, 2, 3):
+        assert len({inputs.output_tokens[place] for inputs in drawn}) > 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -285,10 +373,29 @@ def test_the_keys_of_8_1_by_plain_arithmetic(seed: int) -> None:
     assert keys["e"] == pytest.approx([batch * size / 2**30 for batch, size in zip(cross, each, strict=True)])
     for name, c, b in zip(("d1", "d2"), fit, cross, strict=True):
         assert exercise_8_1.EXERCISE.part(name).key(i) == ("capacity" if c < b else "crossing")
+    fit = [math.floor(i.other_pool_bytes / size) for size in each]
+    for name, c, b in zip(("d3", "d4"), fit, cross, strict=True):
+        assert exercise_8_1.EXERCISE.part(name).key(i) == ("capacity" if c < b else "crossing")
 
 
 def triangle(tokens: int) -> int:
     return tokens * (tokens + 1) // 2
+
+
+def pauses(i: Any) -> list[tuple[float, str, str, list[float]]]:
+    """All intervals of the four requests, two of which run at once: ms, whose, its outputs, the terms of the step."""
+    given, row, waiting, found = [0, 0, 0, 0], [0, 1], [2, 3], list[tuple[float, str, str, list[float]]]()
+    while row:
+        new = sum(1 if given[r] else i.input_tokens[r] for r in row)
+        pairs = sum(i.input_tokens[r] + given[r] if given[r] else triangle(i.input_tokens[r]) for r in row)
+        terms = [i.fixed_ns / 1e6, i.per_new_token_ns * new / 1e6, i.per_causal_pair_ns * pairs / 1e6]
+        found += [(sum(terms), f"r{r}", f"{given[r]} and {given[r] + 1}", terms) for r in row if given[r]]
+        for r in row:
+            given[r] += 1
+        row = [r for r in row if given[r] < i.output_tokens[r]]
+        while waiting and len(row) < 2:
+            row.append(waiting.pop(0))
+    return found
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -298,20 +405,26 @@ def test_the_keys_of_8_2_by_plain_arithmetic(seed: int) -> None:
     work = {
         "a": (r0 + r1, triangle(r0) + triangle(r1)),
         "b": (2, r0 + 1 + r1 + 1),
-        "c": (r2 + 1, triangle(r2) + r0 + 2),
+        "c": (r2 + 1, triangle(r2) + r0 + i.output_tokens[1]),
     }
-    times = {
-        name: (i.fixed_ns + i.per_new_token_ns * n + i.per_causal_pair_ns * q) / 1e6 for name, (n, q) in work.items()
-    }
+
+    def time(new: int, pairs: int) -> float:
+        return float(i.fixed_ns + i.per_new_token_ns * new + i.per_causal_pair_ns * pairs) / 1e6
+
     keys = {part.name: flat(numbers(part, i)) for exercise, part in NUMBERS if exercise.number == "8-2"}
     for name in work:
-        assert keys[name] == [*work[name], pytest.approx(times[name])]
-    assert keys["d1"] == [pytest.approx(times["c"])]
+        assert keys[name] == [*work[name], pytest.approx(time(*work[name]))]
+    longest, whose, between, terms = max(pauses(i))
+    assert keys["d1"] == [pytest.approx(longest)]
+    largest = ("fixed part", "new tokens", "pairs")[terms.index(max(terms))]
+    assert chosen(exercise_8_2.EXERCISE, i, "d2", "d3", "d4") == (whose, between, largest)
     assert keys["e"] == [i.chunk * h + triangle(i.chunk) for h in i.chunk_contexts]
-    chosen = {name: exercise_8_2.EXERCISE.part(name).key(i) for name in ("d2", "d3", "f", "g", "h1", "h2")}
-    assert (chosen["d2"], chosen["d3"]) == ("r0", "2 and 3")
-    assert chosen["f"] == {limit for limit, longest in ((512, 31.94), (8192, 183.066)) if longest < i.limit_ms}
-    assert (chosen["g"], chosen["h1"], chosen["h2"]) == (8192, "longest interval", "queue in the engine")
+    for h, fit in zip(i.chunk_contexts, keys["f"], strict=True):
+        takes = [time(c + 1, c * h + triangle(c) + r0 + 1) for c in (fit, fit + 1)]
+        assert fit > 0 and takes[0] <= i.limit_ms < takes[1]
+    within = {limit for limit, longest in ((512, 31.94), (8192, 183.066)) if longest < i.limit_ms}
+    last = (within, 8192, "longest interval", "queue in the engine")
+    assert chosen(exercise_8_2.EXERCISE, i, "g", "h", "i1", "i2") == last
 
 
 def test_the_replay_compares_runs_that_differ_in_the_budget_alone() -> None:
@@ -374,6 +487,8 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_2.BOOK, "fixed_ns", -1),
         (exercise_8_2.BOOK, "input_tokens", (2048, 2048)),
         (exercise_8_2.BOOK, "limit_ms", math.nan),
+        (exercise_8_2.BOOK, "limit_ms", 0),
+        (exercise_8_1.BOOK, "other_pool_bytes", 0),
         (exercise_8_2.BOOK, "chunk", True),
     ],
     ids=named,

@@ -60,14 +60,14 @@ def test_a_class_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     right = answers(course)
     assert set(right) == {"a", "b", "c", "d", "e"}
     hand_in(course, "right", right)
-    hand_in(course, "partly", right | {"b": A_CONSTANT, "c": PREFILL_ONLY, "d": "d1 = d2 = None"})
+    hand_in(course, "partly", right | {"b": A_CONSTANT, "c": PREFILL_ONLY, "d": "d1 = d2 = d3 = d4 = None"})
     hand_in(course, "empty", {})
     hand_in(course, "cheating", {}, tests="pass")
     assert grade.main([str(course)]) == 0
     with (course / "grades.csv").open(encoding="utf-8", newline="") as file:
         points = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
-    assert points == {"right": (9, 9), "partly": (4, 9), "empty": (0, 9), "cheating": (0, 9)}
-    assert f"{NAME}  partly: 4 of 9" in capsys.readouterr().out
+    assert points == {"right": (10, 10), "partly": (4, 10), "empty": (0, 10), "cheating": (0, 10)}
+    assert f"{NAME}  partly: 4 of 10" in capsys.readouterr().out
 
 
 def test_a_folder_without_work_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
