@@ -98,8 +98,14 @@ def printed(twice: tuple[Path, Path, str, str]) -> Path:
 
 @each_language
 @each_figure
-def test_the_printed_figure_has_no_fault_at_the_book_values_nor_at_any_end(figure: Entry, language: str) -> None:
+def test_the_printed_figure_has_no_fault(figure: Entry, language: str) -> None:
     guard(figure.figure(language=language), f"{figure.slug} ({language})", figure.may_overlap)
+
+
+@pytest.mark.long
+@each_language
+@each_figure
+def test_it_has_none_at_any_end_of_a_control(figure: Entry, language: str) -> None:
     for name, control in controls_of(figure.draw).items():
         for end in control.ends:
             try:
@@ -109,6 +115,7 @@ def test_the_printed_figure_has_no_fault_at_the_book_values_nor_at_any_end(figur
             guard(drawn, f"{figure.slug} ({language}) with {name} = {end!r}", figure.may_overlap)
 
 
+@pytest.mark.long
 @each_language
 @each_figure
 def test_the_named_settings_have_no_fault_either(figure: Entry, language: str) -> None:
@@ -136,22 +143,26 @@ def test_numbers_and_names_are_given_once() -> None:
         assert re.fullmatch(r"8\.\d(\.\d)?", known.section)
 
 
+@pytest.mark.long
 def test_the_command_draws_every_figure_in_every_form(twice: tuple[Path, Path, str, str]) -> None:
     by_command, _, said, _ = twice
     assert written(by_command) == sorted(FILES)
     assert sorted(said.splitlines()) == sorted(str(by_command / name) for name in FILES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_same_bytes_in_any_process_order_year_and_taste(name: str, twice: tuple[Path, Path, str, str]) -> None:
     by_command, by_reader, _, _ = twice
     assert (by_command / name).read_bytes() == (by_reader / name).read_bytes()
 
 
+@pytest.mark.long
 def test_the_reader_keeps_their_settings_and_no_figure_stays_open(twice: tuple[Path, Path, str, str]) -> None:
     assert twice[3].splitlines() == ["changed:", "left open:"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_tells_when_it_was_drawn_or_what_its_number_is(name: str, printed: Path) -> None:
     content = (printed / name).read_bytes()
@@ -163,6 +174,7 @@ def test_no_file_tells_when_it_was_drawn_or_what_its_number_is(name: str, printe
     assert f"Figure {number}".encode() not in content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_is_wider_than_the_book(name: str, printed: Path) -> None:
     assert width_pt(printed / name) <= 420
@@ -177,6 +189,7 @@ def width_pt(path: Path) -> float:
     return float(found[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".pdf")])
 def test_every_font_of_a_pdf_is_embedded_as_outlines(name: str, printed: Path) -> None:
     content = (printed / name).read_bytes()
@@ -186,6 +199,7 @@ def test_every_font_of_a_pdf_is_embedded_as_outlines(name: str, printed: Path) -
     assert b"ChapterSansSC-Regular" in content
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("pdffonts"), reason="pdffonts is not installed")
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".pdf")])
 def test_another_program_finds_every_font_embedded(name: str, printed: Path) -> None:
@@ -197,6 +211,7 @@ def test_another_program_finds_every_font_embedded(name: str, printed: Path) -> 
     assert {font[embedded.start() :].split()[0] for font in fonts} == {"yes"}
 
 
+@pytest.mark.long
 @each_figure
 def test_the_chinese_figure_is_written_in_chinese(figure: Entry, printed: Path) -> None:
     texts = [text.get_text() for text in visible_texts(figure.figure(language="zh"))]
@@ -214,6 +229,7 @@ def test_no_text_in_a_figure_names_its_number(figure: Entry, language: str) -> N
         assert not re.search(rf"\b{figure.number}\b|Figure|图\s*\d", text.get_text())
 
 
+@pytest.mark.long
 @each_language
 @each_figure
 def test_a_figure_function_is_pure(figure: Entry, language: str) -> None:
