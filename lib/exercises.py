@@ -18,6 +18,7 @@ from lib.checks import InputError, finite, one_of
 
 MOST_DRAWS = 100_000
 UNIT_TOLERANCE = 0.005  # in another unit fewer digits are typed; the nearest units lie 5 per cent apart
+MOST_ROUNDED = 0.05  # how far rounding may lead from the key; what lies further has another reason
 FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
@@ -117,10 +118,11 @@ class _Slot:
         """Whether a value is the key cut or rounded to few digits, or is not yet rounded where it counts something."""
         if not self.quantity.unit:
             return value != math.floor(value) and abs(value - self.key) < 1
+        if abs(value - self.key) > MOST_ROUNDED * abs(self.key):
+            return False
         scales = (10**digits for digits in range(4))
-        return value != 0 and any(
-            abs(value - self.key) < 1 / scale and math.isclose(value * scale, round(value * scale)) for scale in scales
-        )
+        scale = next((scale for scale in scales if math.isclose(value * scale, round(value * scale))), None)
+        return scale is not None and -0.5 <= (self.key - value) * scale < 1
 
     def about(self, sentence: str) -> str:
         return f"{self.quantity.name}{self.where}: {sentence}"

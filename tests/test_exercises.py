@@ -266,6 +266,15 @@ def test_rounding_is_told_from_a_mistake(part: NumberPart, answer: list[float]) 
     assert part.judge(exercise_8_1.BOOK, answer).kind is Kind.ROUNDED
 
 
+@pytest.mark.parametrize(("batch", "far"), [(1, 15), (1, 14.5), (4, 4), (16, 2), (16, 1.1), (16, 1), (64, 1), (64, 0.6)])
+def test_an_answer_far_off_is_not_called_rounded(batch: int, far: float) -> None:
+    part = exercise_8_1.EXERCISE.part("a")
+    answer = dict(zip((1, 4, 16, 64), (14.378, 3.806, 1.162, 0.5015), strict=True))
+    others = [15.22, 4.649, 2.007, 1.3455]
+    assert part.judge(exercise_8_1.BOOK, [*answer.values(), *others]).kind is Kind.RIGHT
+    assert part.judge(exercise_8_1.BOOK, [*(answer | {batch: far}).values(), *others]).kind is Kind.NOT_YET
+
+
 @pytest.mark.parametrize(("part", "time"), [("a", 163.3), ("c", 376), ("d1", 376.0), ("b", 26)])
 def test_a_rounded_time_is_told_from_a_mistake(part: str, time: float) -> None:
     asked = exercise_8_2.EXERCISE.part(part)
