@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,18 @@ import pytest
 
 from lib import exercise_8_1, exercise_8_2
 from lib.checks import InputError
-from lib.exercises import FEEDBACK, Checker, ChoicePart, Exercise, Kind, Mistake, NumberPart, Part, Quantity
+from lib.exercises import (
+    FEEDBACK,
+    NOTHING_RETURNED,
+    Checker,
+    ChoicePart,
+    Exercise,
+    Kind,
+    Mistake,
+    NumberPart,
+    Part,
+    Quantity,
+)
 from lib.records import record
 from tools.derive import exercise_of
 from tools.notebooks import pairs
@@ -32,6 +45,10 @@ def named(value: object) -> str:
     return value.name if isinstance(value, Part) else value.says[:20] if isinstance(value, Mistake) else repr(value)
 
 
+def untouched(*_: Any, **__: Any) -> Any:
+    pass
+
+
 def numbers(part: NumberPart, inputs: Any, formula: Any = None) -> list[Any]:
     """What a formula, by default the key, gives for each case."""
     return [(formula or part.key)(**case) for case in part.cases(inputs)]
@@ -48,6 +65,7 @@ class TestNumbers:
         assert part.judge(BOOK[exercise.number], right).kind is Kind.RIGHT
         assert part.judge(BOOK[exercise.number], np.array(flat(right))).kind is Kind.RIGHT
         assert part.judge(BOOK[exercise.number], dict(enumerate(flat(right)))).kind is Kind.RIGHT
+        assert part.judge(BOOK[exercise.number], [Decimal(value) for value in flat(right)]).kind is Kind.RIGHT
         assert part.judge_function(BOOK[exercise.number], part.key).kind is Kind.RIGHT
 
     def test_none_is_blank(self, exercise: Exercise, part: NumberPart) -> None:
@@ -55,27 +73,66 @@ class TestNumbers:
         for blank in (None, [], [None] * count):
             assert part.judge(BOOK[exercise.number], blank).kind is Kind.BLANK
         assert part.judge_function(BOOK[exercise.number], None).kind is Kind.BLANK
-        assert part.judge_function(BOOK[exercise.number], lambda **_: None).kind is Kind.BLANK
+        assert part.judge_function(BOOK[exercise.number], untouched).kind is Kind.BLANK
 
-    @pytest.mark.parametrize("strange", ["14.4", "many", math.nan, math.inf, True, 1j, {1, 2}, 10**400])
-    def test_no_number_is_named(self, exercise: Exercise, part: NumberPart, strange: object) -> None:
+    def test_a_function_that_returns_nothing_is_not_blank(self, exercise: Exercise, part: NumberPart) -> None:
+        def forgets_return(**case: Any) -> None:
+            part.key(**case)
+
+        def prints(**case: Any) -> None:
+            print(part.key(**case))
+
+        for function in (
+            forgets_return,
+            prints,
+            lambda **_: [],
+            lambda **_: [None],
+            type("", (), {"__call__": untouched})(),
+        ):
+            assert part.judge_function(BOOK[exercise.number], function) == NOTHING_RETURNED
+
+    def test_a_way_without_return_is_told(self, exercise: Exercise, part: NumberPart) -> None:
+        inputs, seen = BOOK[exercise.number], list[Any]()
+
+        def forgets(**case: Any) -> Any:
+            seen.append(case)
+            return part.key(**case) if len(seen) == 1 else None
+
+        if len(part.cases(inputs)) > 1:
+            sentence = part.judge_function(inputs, forgets).sentence
+            assert sentence == "it returns nothing in some cases: each way through it must end with return."
+
+    @pytest.mark.parametrize(
+        ("strange", "said"),
+        [
+            ("14.4", "'14.4' is text: write a number, without quotation marks."),
+            (math.nan, "nan is no finite number."),
+            (-math.inf, "-inf is no finite number."),
+            (Decimal("NaN"), "nan is no finite number."),
+            (True, "True is of type bool: write a number."),
+            (1j, "1j is of type complex: write a number."),
+            ({1, 2}, "{1, 2} is of type set: write a number."),
+            (10**400, "one number is too large."),
+            (Fraction(10**5000), "one number is too large."),
+        ],
+    )
+    def test_no_number_is_named(self, exercise: Exercise, part: NumberPart, strange: object, said: str) -> None:
         answer = flat(numbers(part, BOOK[exercise.number]))
         answer[-1] = strange
         verdict = part.judge(BOOK[exercise.number], answer)
-        assert verdict.kind is Kind.UNREADABLE
-        assert verdict.sentence == f"{str(strange)[:40]!r} is no finite number."
+        assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said)
 
     def test_a_missing_one_is_counted(self, exercise: Exercise, part: NumberPart) -> None:
         answer = flat(numbers(part, BOOK[exercise.number]))
         verdict = part.judge(BOOK[exercise.number], [None, *answer[1:]])
         assert verdict.kind is Kind.BLANK
-        assert len(answer) == 1 or verdict.sentence == f"1 of {len(answer)} numbers are not answered yet."
+        assert len(answer) == 1 or verdict.sentence == f"not answered yet: 1 of {len(answer)} numbers."
 
     def test_too_few_and_too_many_are_counted(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         verdict = part.judge(BOOK[exercise.number], [*right, 1])
         assert verdict.kind is Kind.UNREADABLE
-        assert f"{len(right)} numbers are asked for, {len(right) + 1} were given" in verdict.sentence
+        assert verdict.sentence == f"numbers asked for: {len(right)}, given: {len(right) + 1}."
 
     def test_a_wild_number_gets_the_first_step(self, exercise: Exercise, part: NumberPart) -> None:
         answer = [value * 37.123 + 12.3456 for value in flat(numbers(part, BOOK[exercise.number]))]
@@ -96,7 +153,7 @@ class TestNumbers:
     def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
-        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 1024, 8, 2**30)
+        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 2**30 / 10**6, 1024, 8, 2**30)
         for factor in (1000, 1 / 1000, *(of_bytes if units[-1] == "GiB" else ())):
             answer = [value * factor if unit else value for value, unit in zip(right, units, strict=True)]
             if answer == right:  # only counts are asked for
@@ -138,6 +195,25 @@ class TestNumbers:
         verdict = part.judge_function(BOOK[exercise.number], lambda **_: 1 / 0)
         assert verdict.sentence == "it stops with ZeroDivisionError: division by zero."
         assert part.judge_function(BOOK[exercise.number], 51).kind is Kind.UNREADABLE
+
+    def test_whatever_stops_a_function_is_told(self, exercise: Exercise, part: NumberPart) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError("mute")
+
+        told = {
+            SystemExit(3): "SystemExit: 3.",
+            ValueError(): "ValueError.",
+            ValueError(" No.\n"): "ValueError: No.",
+            Mute(): "Mute.",
+        }
+        for error, said in told.items():
+
+            def stops(error: BaseException = error, **_: Any) -> None:
+                raise error
+
+            verdict = part.judge_function(BOOK[exercise.number], stops)
+            assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, f"it stops with {said}")
 
     def test_other_names_of_parameters_are_told(self, exercise: Exercise, part: NumberPart) -> None:
         book = BOOK[exercise.number]
@@ -266,7 +342,9 @@ def test_rounding_is_told_from_a_mistake(part: NumberPart, answer: list[float]) 
     assert part.judge(exercise_8_1.BOOK, answer).kind is Kind.ROUNDED
 
 
-@pytest.mark.parametrize(("batch", "far"), [(1, 15), (1, 14.5), (4, 4), (16, 2), (16, 1.1), (16, 1), (64, 1), (64, 0.6)])
+@pytest.mark.parametrize(
+    ("batch", "far"), [(1, 15), (1, 14.5), (4, 4), (16, 2), (16, 1.1), (16, 1), (64, 1), (64, 0.6)]
+)
 def test_an_answer_far_off_is_not_called_rounded(batch: int, far: float) -> None:
     part = exercise_8_1.EXERCISE.part("a")
     answer = dict(zip((1, 4, 16, 64), (14.378, 3.806, 1.162, 0.5015), strict=True))
@@ -295,7 +373,9 @@ class TestChoices:
     def test_none_is_blank(self, exercise: Exercise, part: ChoicePart) -> None:
         assert part.judge(BOOK[exercise.number], None).kind is Kind.BLANK
 
-    @pytest.mark.parametrize("strange", ["nope", math.nan, True, 3, {}, ["r0", "r1"]])
+    @pytest.mark.parametrize(
+        "strange", ["nope", math.nan, True, 3, pytest.param(10**5000, id="long"), {1: 2}, ["r0", "r1"]]
+    )
     def test_an_unknown_one_is_answered_with_the_choices(
         self, exercise: Exercise, part: ChoicePart, strange: object
     ) -> None:
@@ -317,10 +397,15 @@ class TestChoices:
 
 def test_a_set_may_be_given_in_any_form_and_be_empty() -> None:
     part = exercise_8_2.EXERCISE.part("g")
-    for answer in ({512}, [512], (512, 512), 512, frozenset({512})):
+    for answer in ({512}, [512], (512, 512), 512, frozenset({512}), {np.int64(512)}, np.array([512]), {512.0}):
         assert part.judge(exercise_8_2.BOOK, answer).kind is Kind.RIGHT
-    assert part.judge(exercise_8_2.BOOK, set()).kind is Kind.NOT_YET
-    assert part.judge(replace(exercise_8_2.BOOK, limit_ms=31), set()).kind is Kind.RIGHT
+    for empty in (set(), [], {}):
+        assert part.judge(exercise_8_2.BOOK, empty).kind is Kind.NOT_YET
+        assert part.judge(replace(exercise_8_2.BOOK, limit_ms=31), empty).kind is Kind.RIGHT
+    assert part.judge(exercise_8_2.BOOK, {"512"}).sentence == (
+        "'512' is text, the choices are numbers without quotation marks: 512, 8192."
+    )
+    assert part.judge(exercise_8_2.BOOK, {256}).sentence == "256 is not among the choices: 512, 8192."
     both = part.judge(exercise_8_2.BOOK, {512, 8192}).sentence
     assert "the median is compared" in both and "the 95th percentile is compared" in both
 
