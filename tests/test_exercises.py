@@ -295,6 +295,12 @@ def test_the_step_of_c_is_not_always_the_longest() -> None:
     assert any("the step of c is taken whatever else comes" in verdict.sentence for verdict in verdicts)
 
 
+def test_the_newcomers_prompt_alone_is_not_the_interval() -> None:
+    verdict = exercise_8_2.EXERCISE.part("d1").judge(exercise_8_2.BOOK, 375.94)
+    assert verdict.kind is Kind.MISTAKE
+    assert "only the newcomer's prompt is counted" in verdict.sentence
+
+
 def test_the_books_tokens_that_fit() -> None:
     part = exercise_8_2.EXERCISE.part("f")
     assert isinstance(part, NumberPart)
@@ -583,6 +589,24 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_2.BOOK, "limit_ms", math.nan),
         (exercise_8_2.BOOK, "limit_ms", 0),
         (exercise_8_1.BOOK, "other_pool_bytes", 0),
+        (exercise_8_1.BOOK, "contexts", ()),
+        (exercise_8_1.BOOK, "contexts", None),
+        (exercise_8_1.BOOK, "batches", ()),
+        (exercise_8_1.BOOK, "batches", [1, 4]),
+        (exercise_8_1.BOOK, "batches", (1, 0)),
+        (exercise_8_2.BOOK, "fixed_ns", 10**13),
+        (exercise_8_2.BOOK, "input_tokens", [2048] * 4),
+        (exercise_8_2.BOOK, "input_tokens", (2048, 2048, 0, 2048)),
+        (exercise_8_2.BOOK, "input_tokens", (2**40, 1, 1, 1)),
+        (exercise_8_2.BOOK, "output_tokens", (1, 1, 1, 1)),
+        (exercise_8_2.BOOK, "output_tokens", (3, 3, 2, 2)),
+        (exercise_8_2.BOOK, "output_tokens", (8, 1, 2, 2)),
+        (exercise_8_2.BOOK, "arrivals_ns", (0, 1, 2, 3)),
+        (exercise_8_2.BOOK, "arrivals_ns", (0, 0, 3, 2)),
+        (exercise_8_2.BOOK, "arrivals_ns", (-1, -1, 0, 0)),
+        (exercise_8_2.BOOK, "chunk_contexts", ()),
+        (exercise_8_2.BOOK, "chunk_contexts", 7680),
+        (exercise_8_2.BOOK, "limit_ms", 10**9),
         (exercise_8_2.BOOK, "chunk", True),
     ],
     ids=named,
@@ -590,6 +614,29 @@ def test_an_unknown_part_is_named() -> None:
 def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: object) -> None:
     with pytest.raises(InputError, match=f"^{name} is "):
         replace(inputs, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        replace(exercise_8_1.BOOK, contexts=(1, 1), batches=(1,), pool_bytes=1),
+        replace(exercise_8_2.BOOK, input_tokens=(1, 1, 1, 1)),
+        replace(exercise_8_2.BOOK, input_tokens=(2**16, 2**16, 1, 1), output_tokens=(1000, 2, 1, 1)),
+        replace(exercise_8_2.BOOK, arrivals_ns=(0, 0, 10**18, 10**18), chunk_contexts=(0, 0)),
+        replace(exercise_8_2.BOOK, fixed_ns=1, per_new_token_ns=1, per_causal_pair_ns=1, limit_ms=10**6),
+        replace(exercise_8_2.BOOK, fixed_ns=3600 * 10**9, limit_ms=1),
+    ],
+    ids=lambda inputs: type(inputs).__module__,
+)
+def test_each_part_has_a_key_for_inputs_at_the_edge(inputs: Any) -> None:
+    exercise = exercise_8_1.EXERCISE if isinstance(inputs, exercise_8_1.Inputs) else exercise_8_2.EXERCISE
+    for part in exercise.parts:
+        if isinstance(part, NumberPart):
+            assert part.judge_function(inputs, part.key).kind is Kind.RIGHT
+            assert part.judge(inputs, [1.5] * len(flat(numbers(part, inputs)))).kind is not Kind.UNREADABLE
+        else:
+            assert part.judge(inputs, part.key(inputs)).kind is Kind.RIGHT
+            assert all(mistake.formula(inputs) is not None for mistake in part.mistakes)
 
 
 def test_each_solution_has_its_exercise() -> None:
