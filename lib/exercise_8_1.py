@@ -42,8 +42,10 @@ class Inputs:
             whole(name, getattr(self, name), at_least=1, at_most=MOST_BYTES)
         for name in ("page_tokens", "output_tokens"):
             whole(name, getattr(self, name), at_least=1, at_most=MOST_TOKENS)
-        for name in ("contexts", "batches"):
-            for value in getattr(self, name):
+        for name, values in (("contexts", self.contexts), ("batches", self.batches)):
+            if not isinstance(values, tuple) or not values:
+                raise InputError(name, values, "a tuple of whole numbers")
+            for value in values:
                 whole(name, value, at_least=1, at_most=MOST_TOKENS)
         if len(self.contexts) != 2:
             raise InputError("contexts", self.contexts, "two contexts")

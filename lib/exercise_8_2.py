@@ -9,13 +9,15 @@ from typing import Any
 from lib.attention import causal_pairs
 from lib.checks import InputError, whole
 from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
-from lib.four_requests import MAX_RUNNING, NAMES, four_requests
+from lib.four_requests import MAX_RUNNING, MOST_PROMPT, NAMES, four_requests
 from lib.records import record
 from lib.schedule import MOST_NS, Interval, Schedule
 from lib.scheduling import Policy, Request, continuous, fixed_batch, walk
 from lib.step_time import FIT, MOST_TOKENS, NOBODY, Fit, StepPlan, decode_plan, step_plan, tokens_that_fit
 
 MS = 10**6  # ns
+MOST_STEP_NS = 3600 * 10**9  # of each term, so of a step with little in it
+MOST_LIMIT_MS = 10**6
 LEAST_ROOM = 16  # new tokens that the limit of a variant leaves for
 FIXED_PART, NEW_TOKENS, PAIRS = "fixed part", "new tokens", "pairs"
 LONGEST, P95, MEDIAN = "longest interval", "p95 interval", "median interval"
@@ -47,21 +49,30 @@ class Inputs:
 
     def __post_init__(self) -> None:
         for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
-            whole(name, getattr(self, name), at_least=1, at_most=MOST_NS)
-        for name in ("input_tokens", "output_tokens", "arrivals_ns"):
-            if len(getattr(self, name)) != len(NAMES):
-                raise InputError(name, getattr(self, name), f"one for each of {', '.join(NAMES)}")
-        for value in self.output_tokens:
-            whole("output_tokens", value, at_least=1, at_most=1000)
+            whole(name, getattr(self, name), at_least=1, at_most=MOST_STEP_NS)
+        each = f"one for each of {', '.join(NAMES)}"
+        _check_tuple("input_tokens", self.input_tokens, len(NAMES), each, 1, MOST_PROMPT)
+        _check_tuple("output_tokens", self.output_tokens, len(NAMES), each, 1, 1000)
+        _check_tuple("arrivals_ns", self.arrivals_ns, len(NAMES), each, 0, MOST_NS // 2)  # the end is a time too
+        _check_tuple("chunk_contexts", self.chunk_contexts, 2, "two contexts", 0, MOST_TOKENS)
+        if not 1 < self.output_tokens[1] < self.output_tokens[0]:
+            raise InputError("output_tokens", self.output_tokens, "at least two of r1, and more of r0 than of r1")
+        if self.arrivals_ns[0] != self.arrivals_ns[1] or tuple(sorted(self.arrivals_ns)) != self.arrivals_ns:
+            raise InputError("arrivals_ns", self.arrivals_ns, "r0 and r1 at once, r2 not before them, r3 not before r2")
         whole("chunk", self.chunk, at_least=1, at_most=MOST_TOKENS)
-        for value in self.chunk_contexts:
-            whole("chunk_contexts", value, at_most=MOST_TOKENS)
-        whole("limit_ms", self.limit_ms, at_least=1, at_most=MOST_NS // MS)
+        whole("limit_ms", self.limit_ms, at_least=1, at_most=MOST_LIMIT_MS)
 
     @property
     def step_time(self) -> Fit:
         """The time of a step from what is in it."""
         return Fit(self.fixed_ns, self.per_new_token_ns, self.per_causal_pair_ns)
+
+
+def _check_tuple(name: str, values: object, count: int, allowed: str, at_least: int, at_most: int) -> None:
+    if not isinstance(values, tuple) or len(values) != count:
+        raise InputError(name, values, f"a tuple, {allowed}")
+    for value in values:
+        whole(name, value, at_least, at_most)
 
 
 BOOK = Inputs(
@@ -215,6 +226,18 @@ def _longest_step(inputs: Inputs) -> int:
     return number
 
 
+def _newcomer(inputs: Inputs) -> int:
+    """The place of the request that entered last when the longest interval's step began: in that step, as a rule."""
+    started, longest = _schedule(inputs, continuous(MAX_RUNNING)).started_step, _longest_step(inputs)
+    return max((step, place) for place, step in enumerate(started) if step <= longest)[1]
+
+
+def _newcomer_alone_ms(inputs: Inputs) -> float:
+    """How long the longest interval's step would take if its newcomer's prompt were all that is in it."""
+    prompt = inputs.input_tokens[_newcomer(inputs)]
+    return _answer(inputs, prompt, causal_pairs(prompt))[2]
+
+
 def _entering_ms(inputs: Inputs, place: int) -> float:
     """How long the step takes in which this request enters."""
     return _worked(inputs, _schedule(inputs, continuous(MAX_RUNNING)).started_step[place])[2]
@@ -229,6 +252,10 @@ LONGEST_INTERVAL = NumberPart(
         Mistake(
             "the wait for a first output is taken for an interval: one lies between two outputs of the same request",
             lambda inputs: max(_schedule(inputs, continuous(MAX_RUNNING)).ttft_ns.tolist()) / MS,
+        ),
+        Mistake(
+            "only the newcomer's prompt is counted: the request that waits has a token in the same step",
+            _newcomer_alone_ms,
         ),
         Mistake(
             "prefill and decode take a pass each: a request waits for one step in which both are computed",
@@ -270,17 +297,14 @@ def _largest_term(inputs: Inputs) -> str:
     return max(terms, key=lambda name: terms[name])
 
 
-def _newcomer(inputs: Inputs) -> str:
-    return NAMES[_schedule(inputs, continuous(MAX_RUNNING)).started_step.index(_longest_step(inputs))]
-
-
 WHOSE = ChoicePart(
     name="d2",
     options=lambda _: NAMES,
     key=lambda inputs: NAMES[_longest(inputs).place],
     mistakes=(
         Mistake(
-            "the newcomer's wait is taken: it has no output before this step, so its wait is part of TTFT", _newcomer
+            "the newcomer's wait is taken: it has no output before this step, so its wait is part of TTFT",
+            lambda inputs: NAMES[_newcomer(inputs)],
         ),
         Mistake("r1 is taken: it has given its last output when r2 enters", lambda _: "r1"),
     ),

@@ -7,17 +7,21 @@ a function that holds for numbers it never saw is understood.
 
 import inspect
 import math
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
+from numbers import Rational, Real
 from random import Random
 from typing import Any
 
 from lib.checks import InputError, finite, one_of
 
 MOST_DRAWS = 100_000
-UNIT_TOLERANCE = 0.005  # in another unit fewer digits are typed; the nearest units lie 5 per cent apart
+UNIT_TOLERANCE = 0.005  # in another unit fewer digits are typed; the nearest factors lie 2 per cent apart
+MOST_ROUNDED = 0.05  # how far rounding may lead from the key; what lies further has another reason
 FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
@@ -26,6 +30,7 @@ TIME_SLIPS = ((10**3, "units that are 1000 of each other (us, ms, s)"), (10**6, 
 BYTE_SLIPS = (
     (2**30 / 10**9, "GB and GiB"),
     (2**20 / 10**6, "MB and MiB"),
+    (2**30 / 10**6, "MB and GiB"),
     (2**10, "units that are 1024 of each other (KiB, MiB, GiB)"),
     (10**3, "units that are 1000 of each other (kB, MB, GB)"),
     (8, "bits and bytes"),
@@ -57,6 +62,9 @@ class Verdict:
 
 BLANK = Verdict(Kind.BLANK, "not answered yet.")
 RIGHT = Verdict(Kind.RIGHT, "right.")
+NOTHING_RETURNED = Verdict(
+    Kind.UNREADABLE, "it returns nothing: end it with return and the result; print only shows it."
+)
 
 
 @dataclass(frozen=True)
@@ -117,10 +125,11 @@ class _Slot:
         """Whether a value is the key cut or rounded to few digits, or is not yet rounded where it counts something."""
         if not self.quantity.unit:
             return value != math.floor(value) and abs(value - self.key) < 1
+        if abs(value - self.key) > MOST_ROUNDED * abs(self.key):
+            return False
         scales = (10**digits for digits in range(4))
-        return value != 0 and any(
-            abs(value - self.key) < 1 / scale and math.isclose(value * scale, round(value * scale)) for scale in scales
-        )
+        scale = next((scale for scale in scales if math.isclose(value * scale, round(value * scale))), None)
+        return scale is not None and -0.5 <= (self.key - value) * scale < 1
 
     def about(self, sentence: str) -> str:
         return f"{self.quantity.name}{self.where}: {sentence}"
@@ -159,12 +168,12 @@ class NumberPart:
         slots = self._slots(inputs)
         missing = sum(value is None for value in given)
         if missing:
-            return Verdict(Kind.BLANK, f"{missing} of {len(given)} numbers are not answered yet.")
-        strange = [value for value in given if not _is_number(value)]
+            return Verdict(Kind.BLANK, f"not answered yet: {missing} of {len(given)} numbers.")
+        strange = [why for why in map(_why_no_number, given) if why]
         if strange:
-            return Verdict(Kind.UNREADABLE, f"{str(strange[0])[:40]!r} is no finite number.")
+            return Verdict(Kind.UNREADABLE, f"{strange[0]}.")
         if len(given) != len(slots):
-            return Verdict(Kind.UNREADABLE, f"{len(slots)} numbers are asked for, {len(given)} were given.")
+            return Verdict(Kind.UNREADABLE, f"numbers asked for: {len(slots)}, given: {len(given)}.")
         return self._judge_numbers(slots, given)
 
     def judge_function(self, inputs: Any, function: Any) -> Verdict:
@@ -178,8 +187,17 @@ class NumberPart:
             return Verdict(Kind.UNREADABLE, f"keep the names of its parameters: {', '.join(cases[0])}.")
         try:
             answer = [function(**case) for case in cases]
-        except Exception as error:  # whatever a student's own code raises
-            return Verdict(Kind.UNREADABLE, f"it stops with {type(error).__name__}: {error}.")
+        except (Exception, SystemExit) as error:  # whatever a student's own code raises
+            return Verdict(Kind.UNREADABLE, f"it stops with {_told(error)}.")
+        if _is_stub(function) and all(value is None for value in answer):
+            return BLANK
+        returned = [value is not None for value in _flat(answer)]
+        if not any(returned):
+            return NOTHING_RETURNED
+        if not all(returned):
+            return Verdict(
+                Kind.UNREADABLE, "it returns nothing in some cases: each way through it must end with return."
+            )
         return self.judge(inputs, answer)
 
     def tells_apart(self, inputs: Any) -> bool:
@@ -256,13 +274,12 @@ class ChoicePart:
         """Judge the choice."""
         if answer is None:
             return BLANK
-        options = self.options(inputs)
-        is_set = isinstance(answer, (list, tuple, set, frozenset)) and (self.several or len(answer) == 1)
-        chosen = answer if is_set else [answer]
+        options, chosen = self.options(inputs), self._chosen(_plain(answer))
         strange = [choice for choice in chosen if not any(_same(choice, option) for option in options)]
         if strange:
-            known = ", ".join(map(repr, options))
-            return Verdict(Kind.UNREADABLE, f"{str(strange[0])[:40]!r} is not among the choices: {known}.")
+            is_quoted = isinstance(strange[0], str) and not any(isinstance(option, str) for option in options)
+            why = "text, the choices are numbers without quotation marks" if is_quoted else "not among the choices"
+            return Verdict(Kind.UNREADABLE, f"{_shown(strange[0])} is {why}: {', '.join(map(repr, options))}.")
         if self._is(chosen, self.key(inputs)):
             return RIGHT
         says = ", or if ".join(mistake.says for mistake in self.mistakes if self._is(chosen, mistake.formula(inputs)))
@@ -274,6 +291,12 @@ class ChoicePart:
         """Whether, on these inputs, each mistake leads to another choice."""
         key = self.key(inputs)
         return all(mistake.may_coincide or mistake.formula(inputs) != key for mistake in self.mistakes)
+
+    def _chosen(self, answer: Any) -> list[Any]:
+        if self.several and answer == {}:  # a slip for set()
+            return []
+        is_set = isinstance(answer, (list, tuple, set, frozenset)) and (self.several or len(answer) == 1)
+        return list(answer) if is_set else [answer]
 
     def _is(self, chosen: Any, wanted: Any) -> bool:
         wanted = wanted if self.several else [wanted]
@@ -406,13 +429,19 @@ def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
 
 def _flat(answer: Any) -> list[Any]:
     """The single values of an answer, in their order."""
-    if hasattr(answer, "tolist"):  # numpy's arrays and numbers
-        answer = answer.tolist()
+    answer = _plain(answer)
     if isinstance(answer, Mapping):
         answer = list(answer.values())
     if isinstance(answer, (list, tuple)):
         return [value for part in answer for value in _flat(part)]
     return [answer]
+
+
+def _plain(answer: Any) -> Any:
+    """Python's own lists and numbers in place of numpy's arrays and scalars, and a float for a Decimal."""
+    if isinstance(answer, Decimal):
+        return float(answer)
+    return answer.tolist() if hasattr(answer, "tolist") else answer
 
 
 def _takes(function: Callable[..., Any], case: Mapping[str, Any]) -> bool:
@@ -430,16 +459,49 @@ def _with_commas(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _is_number(value: object) -> bool:
+def _is_stub(function: Callable[..., Any]) -> bool:
+    """Whether a function has no more instructions than one whose body is `pass`."""
+    code = getattr(function, "__code__", None)
+    return code is not None and len(code.co_code) == len(_does_nothing.__code__.co_code)
+
+
+def _does_nothing() -> None:
+    pass
+
+
+def _told(error: BaseException) -> str:
+    """The name of an error and its message, if it has one."""
+    try:
+        message = str(error).strip().removesuffix(".")
+    except Exception:  # it may fail at that too
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _why_no_number(value: Any) -> str:
+    """What keeps a value from being a finite number; empty where it is one."""
+    if isinstance(value, str):
+        return f"{_shown(value)} is text: write a number, without quotation marks"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return f"{_shown(value)} is of type {type(value).__name__}: write a number"
     try:
         finite("answer", value)
     except InputError:
-        return False
-    return True
+        return "one number is too large" if isinstance(value, Rational) else f"{value} is no finite number"
+    return ""
+
+
+def _shown(value: object) -> str:
+    """A value as it is written in code, cut where it is long."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # Python writes out no number of more than some thousand digits
+        return "this number"
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two choices are the same, however they are spaced or capitalised."""
+    """Whether two choices are the same, however text is spaced or capitalised and whatever type a number has."""
     if isinstance(one, str) and isinstance(other, str):
         return one.strip().casefold() == other.strip().casefold()
-    return type(one) is type(other) and bool(one == other)
+    one, other = (_plain(choice) for choice in (one, other))
+    return not any(map(_why_no_number, (one, other))) and bool(one == other)

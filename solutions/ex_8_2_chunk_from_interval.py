@@ -56,7 +56,8 @@ check = Checker(exercise_8_2.EXERCISE, inputs)
 # %% [markdown]
 # ## a. The first prefill
 #
-# r0 and r1 are there from the start, and their prompts are computed in one step. What is in it, and how long does it take?
+# r0 and r1 are there from the start, and their prompts are computed in one step. What is in it, and how long does it take? (Another
+# reading, the prefill of r0 by itself, is accepted as well, with a word.)
 
 # %% nbgrader={"grade": false, "grade_id": "a", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def first_prefill(inputs):

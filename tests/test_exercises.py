@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,18 @@ import pytest
 
 from lib import exercise_8_1, exercise_8_2
 from lib.checks import InputError
-from lib.exercises import FEEDBACK, Checker, ChoicePart, Exercise, Kind, Mistake, NumberPart, Part, Quantity
+from lib.exercises import (
+    FEEDBACK,
+    NOTHING_RETURNED,
+    Checker,
+    ChoicePart,
+    Exercise,
+    Kind,
+    Mistake,
+    NumberPart,
+    Part,
+    Quantity,
+)
 from lib.records import record
 from tools.derive import exercise_of
 from tools.notebooks import pairs
@@ -32,6 +45,10 @@ def named(value: object) -> str:
     return value.name if isinstance(value, Part) else value.says[:20] if isinstance(value, Mistake) else repr(value)
 
 
+def untouched(*_: Any, **__: Any) -> Any:
+    pass
+
+
 def numbers(part: NumberPart, inputs: Any, formula: Any = None) -> list[Any]:
     """What a formula, by default the key, gives for each case."""
     return [(formula or part.key)(**case) for case in part.cases(inputs)]
@@ -48,6 +65,7 @@ class TestNumbers:
         assert part.judge(BOOK[exercise.number], right).kind is Kind.RIGHT
         assert part.judge(BOOK[exercise.number], np.array(flat(right))).kind is Kind.RIGHT
         assert part.judge(BOOK[exercise.number], dict(enumerate(flat(right)))).kind is Kind.RIGHT
+        assert part.judge(BOOK[exercise.number], [Decimal(value) for value in flat(right)]).kind is Kind.RIGHT
         assert part.judge_function(BOOK[exercise.number], part.key).kind is Kind.RIGHT
 
     def test_none_is_blank(self, exercise: Exercise, part: NumberPart) -> None:
@@ -55,27 +73,66 @@ class TestNumbers:
         for blank in (None, [], [None] * count):
             assert part.judge(BOOK[exercise.number], blank).kind is Kind.BLANK
         assert part.judge_function(BOOK[exercise.number], None).kind is Kind.BLANK
-        assert part.judge_function(BOOK[exercise.number], lambda **_: None).kind is Kind.BLANK
+        assert part.judge_function(BOOK[exercise.number], untouched).kind is Kind.BLANK
 
-    @pytest.mark.parametrize("strange", ["14.4", "many", math.nan, math.inf, True, 1j, {1, 2}, 10**400])
-    def test_no_number_is_named(self, exercise: Exercise, part: NumberPart, strange: object) -> None:
+    def test_a_function_that_returns_nothing_is_not_blank(self, exercise: Exercise, part: NumberPart) -> None:
+        def forgets_return(**case: Any) -> None:
+            part.key(**case)
+
+        def prints(**case: Any) -> None:
+            print(part.key(**case))
+
+        for function in (
+            forgets_return,
+            prints,
+            lambda **_: [],
+            lambda **_: [None],
+            type("", (), {"__call__": untouched})(),
+        ):
+            assert part.judge_function(BOOK[exercise.number], function) == NOTHING_RETURNED
+
+    def test_a_way_without_return_is_told(self, exercise: Exercise, part: NumberPart) -> None:
+        inputs, seen = BOOK[exercise.number], list[Any]()
+
+        def forgets(**case: Any) -> Any:
+            seen.append(case)
+            return part.key(**case) if len(seen) == 1 else None
+
+        if len(part.cases(inputs)) > 1:
+            sentence = part.judge_function(inputs, forgets).sentence
+            assert sentence == "it returns nothing in some cases: each way through it must end with return."
+
+    @pytest.mark.parametrize(
+        ("strange", "said"),
+        [
+            ("14.4", "'14.4' is text: write a number, without quotation marks."),
+            (math.nan, "nan is no finite number."),
+            (-math.inf, "-inf is no finite number."),
+            (Decimal("NaN"), "nan is no finite number."),
+            (True, "True is of type bool: write a number."),
+            (1j, "1j is of type complex: write a number."),
+            ({1, 2}, "{1, 2} is of type set: write a number."),
+            (10**400, "one number is too large."),
+            (Fraction(10**5000), "one number is too large."),
+        ],
+    )
+    def test_no_number_is_named(self, exercise: Exercise, part: NumberPart, strange: object, said: str) -> None:
         answer = flat(numbers(part, BOOK[exercise.number]))
         answer[-1] = strange
         verdict = part.judge(BOOK[exercise.number], answer)
-        assert verdict.kind is Kind.UNREADABLE
-        assert verdict.sentence == f"{str(strange)[:40]!r} is no finite number."
+        assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said)
 
     def test_a_missing_one_is_counted(self, exercise: Exercise, part: NumberPart) -> None:
         answer = flat(numbers(part, BOOK[exercise.number]))
         verdict = part.judge(BOOK[exercise.number], [None, *answer[1:]])
         assert verdict.kind is Kind.BLANK
-        assert len(answer) == 1 or verdict.sentence == f"1 of {len(answer)} numbers are not answered yet."
+        assert len(answer) == 1 or verdict.sentence == f"not answered yet: 1 of {len(answer)} numbers."
 
     def test_too_few_and_too_many_are_counted(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         verdict = part.judge(BOOK[exercise.number], [*right, 1])
         assert verdict.kind is Kind.UNREADABLE
-        assert f"{len(right)} numbers are asked for, {len(right) + 1} were given" in verdict.sentence
+        assert verdict.sentence == f"numbers asked for: {len(right)}, given: {len(right) + 1}."
 
     def test_a_wild_number_gets_the_first_step(self, exercise: Exercise, part: NumberPart) -> None:
         answer = [value * 37.123 + 12.3456 for value in flat(numbers(part, BOOK[exercise.number]))]
@@ -96,7 +153,7 @@ class TestNumbers:
     def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
-        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 1024, 8, 2**30)
+        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 2**30 / 10**6, 1024, 8, 2**30)
         for factor in (1000, 1 / 1000, *(of_bytes if units[-1] == "GiB" else ())):
             answer = [value * factor if unit else value for value, unit in zip(right, units, strict=True)]
             if answer == right:  # only counts are asked for
@@ -138,6 +195,25 @@ class TestNumbers:
         verdict = part.judge_function(BOOK[exercise.number], lambda **_: 1 / 0)
         assert verdict.sentence == "it stops with ZeroDivisionError: division by zero."
         assert part.judge_function(BOOK[exercise.number], 51).kind is Kind.UNREADABLE
+
+    def test_whatever_stops_a_function_is_told(self, exercise: Exercise, part: NumberPart) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError("mute")
+
+        told = {
+            SystemExit(3): "SystemExit: 3.",
+            ValueError(): "ValueError.",
+            ValueError(" No.\n"): "ValueError: No.",
+            Mute(): "Mute.",
+        }
+        for error, said in told.items():
+
+            def stops(error: BaseException = error, **_: Any) -> None:
+                raise error
+
+            verdict = part.judge_function(BOOK[exercise.number], stops)
+            assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, f"it stops with {said}")
 
     def test_other_names_of_parameters_are_told(self, exercise: Exercise, part: NumberPart) -> None:
         book = BOOK[exercise.number]
@@ -219,6 +295,12 @@ def test_the_step_of_c_is_not_always_the_longest() -> None:
     assert any("the step of c is taken whatever else comes" in verdict.sentence for verdict in verdicts)
 
 
+def test_the_newcomers_prompt_alone_is_not_the_interval() -> None:
+    verdict = exercise_8_2.EXERCISE.part("d1").judge(exercise_8_2.BOOK, 375.94)
+    assert verdict.kind is Kind.MISTAKE
+    assert "only the newcomer's prompt is counted" in verdict.sentence
+
+
 def test_the_books_tokens_that_fit() -> None:
     part = exercise_8_2.EXERCISE.part("f")
     assert isinstance(part, NumberPart)
@@ -266,6 +348,17 @@ def test_rounding_is_told_from_a_mistake(part: NumberPart, answer: list[float]) 
     assert part.judge(exercise_8_1.BOOK, answer).kind is Kind.ROUNDED
 
 
+@pytest.mark.parametrize(
+    ("batch", "far"), [(1, 15), (1, 14.5), (4, 4), (16, 2), (16, 1.1), (16, 1), (64, 1), (64, 0.6)]
+)
+def test_an_answer_far_off_is_not_called_rounded(batch: int, far: float) -> None:
+    part = exercise_8_1.EXERCISE.part("a")
+    answer = dict(zip((1, 4, 16, 64), (14.378, 3.806, 1.162, 0.5015), strict=True))
+    others = [15.22, 4.649, 2.007, 1.3455]
+    assert part.judge(exercise_8_1.BOOK, [*answer.values(), *others]).kind is Kind.RIGHT
+    assert part.judge(exercise_8_1.BOOK, [*(answer | {batch: far}).values(), *others]).kind is Kind.NOT_YET
+
+
 @pytest.mark.parametrize(("part", "time"), [("a", 163.3), ("c", 376), ("d1", 376.0), ("b", 26)])
 def test_a_rounded_time_is_told_from_a_mistake(part: str, time: float) -> None:
     asked = exercise_8_2.EXERCISE.part(part)
@@ -286,7 +379,9 @@ class TestChoices:
     def test_none_is_blank(self, exercise: Exercise, part: ChoicePart) -> None:
         assert part.judge(BOOK[exercise.number], None).kind is Kind.BLANK
 
-    @pytest.mark.parametrize("strange", ["nope", math.nan, True, 3, {}, ["r0", "r1"]])
+    @pytest.mark.parametrize(
+        "strange", ["nope", math.nan, True, 3, pytest.param(10**5000, id="long"), {1: 2}, ["r0", "r1"]]
+    )
     def test_an_unknown_one_is_answered_with_the_choices(
         self, exercise: Exercise, part: ChoicePart, strange: object
     ) -> None:
@@ -308,10 +403,15 @@ class TestChoices:
 
 def test_a_set_may_be_given_in_any_form_and_be_empty() -> None:
     part = exercise_8_2.EXERCISE.part("g")
-    for answer in ({512}, [512], (512, 512), 512, frozenset({512})):
+    for answer in ({512}, [512], (512, 512), 512, frozenset({512}), {np.int64(512)}, np.array([512]), {512.0}):
         assert part.judge(exercise_8_2.BOOK, answer).kind is Kind.RIGHT
-    assert part.judge(exercise_8_2.BOOK, set()).kind is Kind.NOT_YET
-    assert part.judge(replace(exercise_8_2.BOOK, limit_ms=31), set()).kind is Kind.RIGHT
+    for empty in (set(), [], {}):
+        assert part.judge(exercise_8_2.BOOK, empty).kind is Kind.NOT_YET
+        assert part.judge(replace(exercise_8_2.BOOK, limit_ms=31), empty).kind is Kind.RIGHT
+    assert part.judge(exercise_8_2.BOOK, {"512"}).sentence == (
+        "'512' is text, the choices are numbers without quotation marks: 512, 8192."
+    )
+    assert part.judge(exercise_8_2.BOOK, {256}).sentence == "256 is not among the choices: 512, 8192."
     both = part.judge(exercise_8_2.BOOK, {512, 8192}).sentence
     assert "the median is compared" in both and "the 95th percentile is compared" in both
 
@@ -489,6 +589,24 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_2.BOOK, "limit_ms", math.nan),
         (exercise_8_2.BOOK, "limit_ms", 0),
         (exercise_8_1.BOOK, "other_pool_bytes", 0),
+        (exercise_8_1.BOOK, "contexts", ()),
+        (exercise_8_1.BOOK, "contexts", None),
+        (exercise_8_1.BOOK, "batches", ()),
+        (exercise_8_1.BOOK, "batches", [1, 4]),
+        (exercise_8_1.BOOK, "batches", (1, 0)),
+        (exercise_8_2.BOOK, "fixed_ns", 10**13),
+        (exercise_8_2.BOOK, "input_tokens", [2048] * 4),
+        (exercise_8_2.BOOK, "input_tokens", (2048, 2048, 0, 2048)),
+        (exercise_8_2.BOOK, "input_tokens", (2**40, 1, 1, 1)),
+        (exercise_8_2.BOOK, "output_tokens", (1, 1, 1, 1)),
+        (exercise_8_2.BOOK, "output_tokens", (3, 3, 2, 2)),
+        (exercise_8_2.BOOK, "output_tokens", (8, 1, 2, 2)),
+        (exercise_8_2.BOOK, "arrivals_ns", (0, 1, 2, 3)),
+        (exercise_8_2.BOOK, "arrivals_ns", (0, 0, 3, 2)),
+        (exercise_8_2.BOOK, "arrivals_ns", (-1, -1, 0, 0)),
+        (exercise_8_2.BOOK, "chunk_contexts", ()),
+        (exercise_8_2.BOOK, "chunk_contexts", 7680),
+        (exercise_8_2.BOOK, "limit_ms", 10**9),
         (exercise_8_2.BOOK, "chunk", True),
     ],
     ids=named,
@@ -496,6 +614,29 @@ def test_an_unknown_part_is_named() -> None:
 def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: object) -> None:
     with pytest.raises(InputError, match=f"^{name} is "):
         replace(inputs, **{name: value})
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        replace(exercise_8_1.BOOK, contexts=(1, 1), batches=(1,), pool_bytes=1),
+        replace(exercise_8_2.BOOK, input_tokens=(1, 1, 1, 1)),
+        replace(exercise_8_2.BOOK, input_tokens=(2**16, 2**16, 1, 1), output_tokens=(1000, 2, 1, 1)),
+        replace(exercise_8_2.BOOK, arrivals_ns=(0, 0, 10**18, 10**18), chunk_contexts=(0, 0)),
+        replace(exercise_8_2.BOOK, fixed_ns=1, per_new_token_ns=1, per_causal_pair_ns=1, limit_ms=10**6),
+        replace(exercise_8_2.BOOK, fixed_ns=3600 * 10**9, limit_ms=1),
+    ],
+    ids=lambda inputs: type(inputs).__module__,
+)
+def test_each_part_has_a_key_for_inputs_at_the_edge(inputs: Any) -> None:
+    exercise = exercise_8_1.EXERCISE if isinstance(inputs, exercise_8_1.Inputs) else exercise_8_2.EXERCISE
+    for part in exercise.parts:
+        if isinstance(part, NumberPart):
+            assert part.judge_function(inputs, part.key).kind is Kind.RIGHT
+            assert part.judge(inputs, [1.5] * len(flat(numbers(part, inputs)))).kind is not Kind.UNREADABLE
+        else:
+            assert part.judge(inputs, part.key(inputs)).kind is Kind.RIGHT
+            assert all(mistake.formula(inputs) is not None for mistake in part.mistakes)
 
 
 def test_each_solution_has_its_exercise() -> None:
