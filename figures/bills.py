@@ -1,6 +1,6 @@
 """The figure of what each of four requests spent its time on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
@@ -36,6 +36,8 @@ PAGE_PT = 190
 BAR_PT, PITCH_PT = 15, 24
 # The axis beside the longest bar, which leaves room for its length in figures.
 ROOM = 1.2
+# Less shows as 0.0 ms and is no more than a stroke of its outline, which needs no key.
+LEAST_IN_KEY_NS = example.MS // 20
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
 # Decodes of others look like decodes, prompts of others like all that is foreign.
@@ -52,7 +54,7 @@ _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 
 def the_bill(
     *,
-    policy: ChosenPolicy = Batching.FIXED,
+    policy: ChosenPolicy = Batching.CONTINUOUS,
     request: Annotated[str, Choice("read the bill of", example.NAMES)] = "r0",
     chunk: Chunk = example.CHUNK,
     max_running: MaxRunning = example.MAX_RUNNING,
@@ -67,6 +69,7 @@ def the_bill(
     text = words(language, "the-bill")
     bills = {name: bill(schedule, place_of(schedule, name)) for name in example.NAMES}
     end = axis_end(ROOM * in_ms(max(one.total_ns for one in bills.values())))
+    parts = {(account, amount) for one in bills.values() for account, _, amount in _parts(schedule, one)}
     height = len(bills) * PITCH_PT
     with style.in_book_style():
         page = new_page(PAGE_PT)
@@ -80,7 +83,7 @@ def the_bill(
             _name_bar(bars, middle, name, read=name == chosen)
             _draw_bill(bars, middle, schedule, one)
             bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
-        _draw_key(page, text)
+        _draw_key(page, text, {account for account, amount in parts if amount >= LEAST_IN_KEY_NS})
     return page
 
 
@@ -101,6 +104,12 @@ def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
         Readout("which is that of", dearest or "nobody"),
         Readout("sum, to the nanosecond", paid.total_ns / NS, "ns", 0, (Clock.FIT,)),
     )
+
+
+def _parts(schedule: Schedule, paid: Bill) -> list[tuple[str, str, int]]:
+    """Account, name where it is the prompt of another, and ns, in the order of the bar."""
+    own = [(account.value, "", paid.booked_ns.get(account, 0)) for account in Account]
+    return own + [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
 
 
 def _others_prompts(schedule: Schedule, paid: Bill) -> dict[str, int]:
@@ -128,7 +137,7 @@ def _ask_what_r2_costs() -> Question:
         "cost r0?",
         choices=("nothing", whole_ms(longest.length_ns - paid), whole_ms(paid), whole_ms(longest.length_ns)),
         answer=whole_ms(paid),
-        reveals={"policy": Batching.CONTINUOUS},
+        reveals={"policy": Batching.CHUNKED},
         because=f"The step of {whole_ms(longest.length_ns)} gave r0 an output too, and alone that would have cost "
         f"{whole_ms(longest.length_ns - paid)}. In chunks of {example.CHUNK} r0 pays {whole_ms(in_chunks)} for the "
         "same prompt: they spread the cost over several intervals and do not lower it.",
@@ -152,7 +161,7 @@ BILL_EXPLORATION = Exploration(
     question=_ask_what_r2_costs,
     in_view=("policy", "request", "chunk", "max_running"),
     settings={
-        "the prompt in chunks": {"policy": Batching.CHUNKED},
+        "a fixed batch": {"policy": Batching.FIXED},
         "chunks of 256": {"policy": Batching.CHUNKED, "chunk": 256},
         "r2's own bill": {"policy": Batching.CHUNKED, "request": "r2"},
     },
@@ -172,9 +181,7 @@ def _name_bar(axes: Axes, middle: float, name: str, read: bool) -> None:
 def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> None:
     """The parts of one bill in a row, each prompt of another with its name where there is room for it."""
     start = 0.0
-    items: list[tuple[str, str, int]] = [(account, "", paid.booked_ns.get(account, 0)) for account in Account]
-    items += [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
-    for account, name, amount in items:
+    for account, name, amount in _parts(schedule, paid):
         length = in_ms(amount)
         if amount:
             axes.broken_barh([(start, length)], (middle - BAR_PT / 2, BAR_PT), **_LOOK[account])
@@ -183,9 +190,11 @@ def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> Non
         start += length
 
 
-def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
+def _draw_key(page: Figure, text: Mapping[str, str], booked: Collection[str]) -> None:
     width, height = page.get_size_inches() * 72
     for place, (account, look) in enumerate(_LOOK.items()):
+        if account not in booked:
+            continue
         left, bottom = 14 + 130 * (place % 3), 28 - 18 * (place // 3)
         patch = Rectangle((left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **look)
         page.add_artist(patch)

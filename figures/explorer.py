@@ -182,7 +182,7 @@ class Explorer:
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:
-    how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="auto")}
+    how = {"style": {"description_width": "128px"}, "layout": widgets.Layout(width="auto")}
     start = _position(control, value)
     if isinstance(control, Choice):
         options = [(str(option), option) for option in control.options]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from matplotlib.figure import Figure
 
 from figures import style
-from figures.chunks import DEVICE, HOST_S, RECORDED_CHUNK
+from figures.chunks import BY, CLOCKS, DEVICE, HOST_S, RECORDED_CHUNK
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import FINER, line_key, round_above, token_axis
 from figures.page import box, new_page, swatch, write
@@ -19,7 +19,7 @@ from lib.attention import causal_pairs
 from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
-from lib.memory import MOST_BYTES, KvPool
+from lib.memory import MOST_BYTES, KvPool, RequestShape
 from lib.shapes import CAPTURED, FurtherGraph, padded_rows
 from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan, step_plan
 from lib.units import MIB
@@ -75,8 +75,8 @@ def rows_executed(
     *,
     rows: Annotated[int, Slider("rows of work", 1, ROWS_DRAWN, 1)] = MARKED[0],
     further_rows: Annotated[int, Slider("further graph, rows", 0, CAPTURED[-1], 1)] = 0,
-    capture_s: Annotated[float, Slider("to capture it", 0.1, 5.0, 0.1, "s")] = 0.5,
-    held_bytes: Annotated[int, Slider("it holds", 1, 256, 1, "MiB")] = 32 * MIB,
+    capture_s: Annotated[float, Slider("capture, assumed", 0.1, 5.0, 0.1, "s")] = 0.5,
+    held_bytes: Annotated[int, Slider("held, assumed", 1, 256, 1, "MiB")] = 32 * MIB,
     language: str = "en",
 ) -> Figure:
     """Rows that a step executes against the rows it needs, when graphs are captured for some sizes only.
@@ -111,21 +111,21 @@ def rows_executed(
 def rows_executed_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the step executes, and what a further graph costs and saves, at the settings of `rows_executed`."""
     step = rows_of(**settings)
-    graph, block_bytes = step.graph, KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes).bytes_of(1)
+    graph, block_bytes = step.graph, _POOL.bytes_of(1)
     return (
         Readout("rows executed", step.executed),
         Readout("padding rows", step.executed - step.needed),
         Readout("time of the padding, by the fit", step.padding_s(FIT), "us", 0, (Clock.FIT,)),
-        Readout("the same, by the device model", step.padding_s(DEVICE), "us", 0, (Clock.FLOP_RULE,)),
+        Readout("the same, by the device", step.padding_s(DEVICE), "us", 0, (Clock.FLOP_RULE,)),
         Readout(
-            "saved by the further graph in a step of its size",
+            "saved by the further graph in a step of its size, by the fit",
             graph.saved_s_per_step if graph else 0,
             "us",
             0,
             (Clock.FIT,),
         ),
-        Readout("such steps until its capture is repaid", graph.steps_to_repay if graph else "no further graph"),
-        Readout("held by it", graph.held_bytes if graph else 0, "MiB"),
+        Readout("such steps until its capture (assumed) is repaid", graph.steps_to_repay if graph else "no further graph"),
+        Readout("held by it (assumed)", graph.held_bytes if graph else 0, "MiB"),
         Readout("KV blocks that the pool gives up for it", graph.blocks_lost(block_bytes) if graph else 0),
     )
 
@@ -167,11 +167,15 @@ class Shapes(StrEnum):
 
     ANY = "any number of rows"
     POWERS = "powers of two"
+    THREE = "256, 512 or 1024 rows"
 
 
 POWERS_OF_TWO = tuple(2**power for power in range(15))
+_CAPTURED = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
 CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 512)
 PROMPT = LONG_CONTEXT.input_tokens
+_POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
+LONG_THAT_FIT = _POOL.requests_that_fit(RequestShape(PROMPT, SHORT_CHAT.output_tokens))
 MOST_STEPS = 200
 
 
@@ -218,7 +222,7 @@ def interval_of(
     return Interval(
         max(1, round(seconds("interval", interval, above_zero=True) * NS)),
         decode_plan(decoding, of_each),
-        POWERS_OF_TWO if one_of("shapes", shapes, Shapes) is Shapes.POWERS else (),
+        _CAPTURED[one_of("shapes", shapes, Shapes)],
         LaunchBound(round(seconds("host_s", host_s) * NS), DEVICE),
     )
 
@@ -263,16 +267,15 @@ def budget_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What fits into a step and the steps of a long prompt, by both models, at the settings of `tokens_in_interval`."""
     allowed, context = interval_of(**settings), settings["context"]
     found = []
-    for name, model, clocks in (
-        ("the fit", FIT, (Clock.FIT,)),
-        ("launch-bound", allowed.launch_bound, (Clock.ASSUMED, Clock.FLOP_RULE)),
-    ):
+    for name, model in (("fit", FIT), ("launch", allowed.launch_bound)):
         step_s = allowed.step_s(model, context)
         found += [
-            Readout(f"new tokens that fit, by {name}", allowed.tokens(model, context)),
-            Readout(f"a step with them, by {name}", *((step_s, "ms", 2, clocks) if step_s else ("none fits",))),
+            Readout(f"new tokens within the interval, by {BY[name]}", allowed.tokens(model, context)),
             Readout(
-                f"steps for a prompt of {PROMPT}, by {name}",
+                f"a step with them, by {BY[name]}", *((step_s, "ms", 2, CLOCKS[name]) if step_s else ("none fits",))
+            ),
+            Readout(
+                f"steps for a prompt of {PROMPT} from its beginning, by {BY[name]}",
                 allowed.steps_of_prompt(model) or f"not within {MOST_STEPS}",
             ),
         ]
@@ -301,7 +304,7 @@ def _why_budget_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "The interval is longer than the host needs, and the device works meanwhile: the host costs no token."
     if moved == "resident_context" and not settings["residents"]:
         return "No request is in decode, so none has a context that is read."
-    if settings["shapes"] == Shapes.POWERS:
+    if settings["shapes"] != Shapes.ANY:
         return "The step is executed in the same shape as before, and the next one does not fit or is not left yet."
     return ""
 
@@ -312,7 +315,10 @@ BUDGET_EXPLORATION = Exploration(
     settings={
         "the last chunk of a long prompt": {"context": PROMPT - RECORDED_CHUNK},
         "in captured shapes": {"shapes": Shapes.POWERS},
-        "beside 64 long requests": {"residents": 64, "resident_context": LONG_CONTEXT.input_tokens, "interval": 0.1},
+        f"beside {LONG_THAT_FIT} long requests": {
+            "residents": LONG_THAT_FIT,
+            "resident_context": LONG_CONTEXT.input_tokens,
+        },
     },
     readouts=budget_readouts,
     why_still=_why_budget_still,

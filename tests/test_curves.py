@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from figures import chunks, curves, lines, steps
-from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, tokens_for_nothing
+from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, free_tokens
 from figures.steps import POWERS_OF_TWO, Shapes, interval_of, rows_of
 from lib import model, step_time
 from lib.checks import InputError
@@ -77,8 +77,8 @@ def test_bars_of_flop_are_the_whole_flop_of_the_record() -> None:
 
 
 def test_what_the_device_has_time_for_while_the_host_submits() -> None:
-    assert tokens_for_nothing(0.0) == tokens_for_nothing(0.001) == 0
-    taken = tokens_for_nothing(HOST_S)
+    assert free_tokens(0.0) == free_tokens(0.001) == 0
+    taken = free_tokens(HOST_S)
     assert chunks.DEVICE(step_plan((1, 2048), (taken, 0))) <= 26_000_000
     assert chunks.DEVICE(step_plan((1, 2048), (taken + 1, 0))) > 26_000_000
 
