@@ -36,8 +36,8 @@ PAGE_PT = 190
 BAR_PT, PITCH_PT = 15, 24
 # The axis beside the longest bar, which leaves room for its length in figures.
 ROOM = 1.2
-# Less shows as 0.0 ms and is no more than a stroke of its outline, which needs no key.
-LEAST_IN_KEY_NS = example.MS // 20
+# A narrower part is no more than its outline and needs no key.
+SEEN_PT = 1
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
 # Decodes of others look like decodes, prompts of others like all that is foreign.
@@ -83,7 +83,7 @@ def the_bill(
             _name_bar(bars, middle, name, read=name == chosen)
             _draw_bill(bars, middle, schedule, one)
             bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
-        _draw_key(page, text, {account for account, amount in parts if amount >= LEAST_IN_KEY_NS})
+        _draw_key(page, text, {account for account, amount in parts if _width_pt(bars, amount) >= SEEN_PT})
     return page
 
 
@@ -185,9 +185,13 @@ def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> Non
         length = in_ms(amount)
         if amount:
             axes.broken_barh([(start, length)], (middle - BAR_PT / 2, BAR_PT), **_LOOK[account])
-        if name and length / axes.get_xlim()[1] * LANES_WIDTH_PT >= NAME_PT:
+        if name and _width_pt(axes, amount) >= NAME_PT:
             axes.text(start + length / 2, middle, name, ha="center", va="center", bbox=_OVER_LINES)
         start += length
+
+
+def _width_pt(axes: Axes, amount_ns: int) -> float:
+    return in_ms(amount_ns) / axes.get_xlim()[1] * LANES_WIDTH_PT
 
 
 def _draw_key(page: Figure, text: Mapping[str, str], booked: Collection[str]) -> None:

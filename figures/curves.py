@@ -266,7 +266,7 @@ def store_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout(
             "times less from HBM than at batch 1", one.read_gib(1, from_hbm) / one.read_gib(batch, from_hbm), "", 1
         ),
-        Readout("KV read as long as computing from context", reads.compute_kv_context(one.at_peak) or "never"),
+        Readout("context from which reading KV takes longer than computing", reads.compute_kv_context(one.at_peak) or "never"),
     )
 
 
@@ -274,16 +274,20 @@ def _ask_what_batching_still_saves() -> Question:
     one = _book_requests(LONG_CONTEXT.input_tokens)
     few, many = 16, 64
     from_hbm, from_store = (one.read_gib(few, hbm) / one.read_gib(many, hbm) for hbm in (True, False))
-    choices = tuple(f"{times:.2g} times" for times in (from_store, from_hbm, many / few))
+    choices = tuple(_times_less(times) for times in (from_store, from_hbm, many / few))
     return Question(
         text=f"Each request has {one.context} tokens in context. The weights now come from a fast store of their own. "
-        f"The batch grows from {few} to {many}: how many times less does each output read from HBM?",
+        f"The batch grows from {few} to {many}: how much less does each output read from HBM?",
         choices=choices,
         answer=choices[0],
         reveals={"weights_from": WeightsFrom.STORE, "batch": many, "context": one.context},
         because="What batching divides are the weights, and they are gone from HBM; each output still reads all KV of "
-        f"its own request, {shown(GIB * one.kv_gib, 'GiB', 3)}. With the weights in HBM it would be {choices[1]} less.",
+        f"its own request, {shown(GIB * one.kv_gib, 'GiB', 3)}. With the weights in HBM it would be {choices[1]}.",
     )
+
+
+def _times_less(times: float) -> str:
+    return "the same" if times == 1 else f"{times:.2g} times less"
 
 
 STORE_EXPLORATION = Exploration(

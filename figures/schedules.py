@@ -256,7 +256,7 @@ def _ask_for_half_the_chunk() -> Question:
         reveals={"chunk": half},
         because=f"By the fit, the fixed {shown(FIT.fixed_ns / NS, 'ms', 2)} of a step are not halved with its tokens, "
         f"and each of the {more} further steps costs them again: {by_fit} in all. By max(host, device) no step has a "
-        f"fixed part, and the total changes the other way: {by_both}.",
+        f"fixed part, and the total changes by {by_both}.",
     )
 
 
