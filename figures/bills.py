@@ -1,14 +1,16 @@
 """The figure of what each of four requests spent its time on."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout
+from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, write
 from figures.schedules import (
     LANES_WIDTH_PT,
@@ -34,6 +36,8 @@ from lib.step_time import NS
 
 PAGE_PT = 190
 BAR_PT, PITCH_PT = 15, 24
+Part = tuple[str, str, int]  # account, name of the other whose prompt it is, ns
+Corners = list[tuple[float, float]]
 # The axis beside the longest bar, which leaves room for its length in figures.
 ROOM = 1.2
 # A narrower part is no more than its outline and needs no key.
@@ -75,14 +79,17 @@ def the_bill(
         page = new_page(PAGE_PT)
         write(page, 14, PAGE_PT - 16, text["from_arrival"])
         bars = box(page, LEFT_PT, 66, LANES_WIDTH_PT, height)
-        bars.set(xlim=(0, end), ylim=(height, 0), yticks=[], xticks=time_ticks(end))
-        bars.xaxis.set_major_formatter("{x:g} ms")
-        bars.spines["left"].set_visible(False)
+        bars.set(xlim=(0, end), ylim=(height, 0))
+        ticks_below(bars, time_ticks(end))
+        ticks_left(bars, {})
+        boxes: dict[str, list[Corners]] = {account: [] for account in _LOOK}
         for line, (name, one) in enumerate(bills.items()):
             middle = (line + 0.5) * PITCH_PT
             _name_bar(bars, middle, name, read=name == chosen)
-            _draw_bill(bars, middle, schedule, one)
+            _place_bill(bars, middle, _parts(schedule, one), boxes)
             bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
+        for account, corners in boxes.items():
+            bars.add_collection(PolyCollection(corners, **_LOOK[account]), autolim=False)
         _draw_key(page, text, {account for account, amount in parts if _width_pt(bars, amount) >= SEEN_PT})
     return page
 
@@ -106,8 +113,8 @@ def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
     )
 
 
-def _parts(schedule: Schedule, paid: Bill) -> list[tuple[str, str, int]]:
-    """Account, name where it is the prompt of another, and ns, in the order of the bar."""
+def _parts(schedule: Schedule, paid: Bill) -> list[Part]:
+    """The parts of a bill in the order of its bar."""
     own = [(account.value, "", paid.booked_ns.get(account, 0)) for account in Account]
     return own + [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
 
@@ -178,13 +185,14 @@ def _name_bar(axes: Axes, middle: float, name: str, read: bool) -> None:
         axes.plot([-0.075], [middle], ">", transform=beside, color=style.LIMIT, markersize=6, clip_on=False)
 
 
-def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> None:
+def _place_bill(axes: Axes, middle: float, parts: Iterable[Part], boxes: Mapping[str, list[Corners]]) -> None:
     """The parts of one bill in a row, each prompt of another with its name where there is room for it."""
-    start = 0.0
-    for account, name, amount in _parts(schedule, paid):
+    start, low, high = 0.0, middle - BAR_PT / 2, middle + BAR_PT / 2
+    for account, name, amount in parts:
         length = in_ms(amount)
         if amount:
-            axes.broken_barh([(start, length)], (middle - BAR_PT / 2, BAR_PT), **_LOOK[account])
+            end = start + length
+            boxes[account].append([(start, low), (end, low), (end, high), (start, high)])
         if name and _width_pt(axes, amount) >= NAME_PT:
             axes.text(start + length / 2, middle, name, ha="center", va="center", bbox=_OVER_LINES)
         start += length

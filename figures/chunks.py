@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, line_key, round_above, token_axis
+from figures.lines import height_from_zero, line_key, token_axis
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import records, step_time
@@ -113,10 +113,8 @@ def chunk_times(
         page = new_page(238)
         write(page, 14, 222, text[what.name.lower()])
         axes = box(page, 44, 80, 360, 132)
-        token_axis(axes, chunks.edges[-1])
-        axes.set_xlabel(text["width"], labelpad=2)
-        highest = draw(page, axes, chunks, text)
-        axes.set_ylim(0, round_above(1.02 * highest, FINER))
+        token_axis(axes, chunks.edges[-1], text["width"])
+        height_from_zero(axes, draw(page, axes, chunks, text))
     return page
 
 

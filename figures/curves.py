@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from figures import style
 from figures.capacity import KV_FORMATS
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, doubling_axis, label_ends, line_key, log_height, round_above
+from figures.lines import doubling_axis, height_from_zero, label_ends, line_key, log_height
 from figures.page import box, new_page, write
 from figures.words import words
 from lib import model, reads
@@ -98,8 +98,7 @@ def reads_per_output(
         page = new_page(274)
         write(page, 14, 258, text["height"])
         axes = box(page, 44, 80, 286, 160)
-        doubling_axis(axes, MOST_BATCH)
-        axes.set_xlabel(text["width"], labelpad=2)
+        doubling_axis(axes, MOST_BATCH, text["width"])
         log_height(axes, [weights[-1], *(end for one in both for end in (one.kv_gib, one.read_gib(1)))])
         axes.plot(BATCHES, weights, **style.line("weights"))
         for role, one in zip(("one", "other"), both, strict=True):
@@ -230,9 +229,8 @@ def separate_weight_store(
         page = new_page(236)
         write(page, 14, 220, text["height"])
         axes = box(page, 44, 62, 286, 140)
-        doubling_axis(axes, MOST_BATCH)
-        axes.set_xlabel(text["width"], labelpad=2)
-        axes.set_ylim(0, round_above(1.02 * with_weights[0], FINER))
+        doubling_axis(axes, MOST_BATCH, text["width"])
+        height_from_zero(axes, with_weights[0])
         axes.fill_between(batches, with_weights, one.kv_gib, color=style.FILL["queue"], linewidth=0)
         for role, curve, followed in (
             ("one", with_weights, from_hbm),

@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import four_requests as example
@@ -85,9 +86,9 @@ def schedule_of_four(
     with style.in_book_style():
         page = new_page(PAGE_PT)
         lanes = box(page, LEFT_PT, 42, LANES_WIDTH_PT, LANES_PT)
-        lanes.set(xlim=(0, end), ylim=(0, LANES_PT), yticks=[], xticks=time_ticks(end))
-        lanes.xaxis.set_major_formatter("{x:g} ms")
-        lanes.spines["left"].set_visible(False)
+        lanes.set(xlim=(0, end), ylim=(0, LANES_PT))
+        ticks_below(lanes, time_ticks(end))
+        ticks_left(lanes, {})
         _draw_idle_rows(lanes, schedule)
         for lane, name in enumerate(reversed(example.NAMES)):
             bottom = STRIP_PT + 6 + lane * LANE_PT
@@ -401,9 +402,10 @@ def axis_end(longest: float) -> float:
     return max(AXIS_MS, AXIS_STEP_MS * math.ceil(longest / AXIS_STEP_MS))
 
 
-def time_ticks(end: float) -> list[float]:
+def time_ticks(end: float) -> dict[float, str]:
     """Round times on the axis, none so near its end that its label would leave the page."""
-    return [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end) if tick <= 0.95 * end]
+    ticks = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end)
+    return {tick: f"{tick:g} ms" for tick in ticks if tick <= 0.95 * end}
 
 
 def in_ms(time_ns: Any) -> float:

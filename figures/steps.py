@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from operator import add
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from figures import style
 from figures.chunks import BY, CLOCKS, DEVICE, HOST_S, RECORDED_CHUNK
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, line_key, round_above, token_axis
+from figures.lines import height_from_zero, line_key, ticks_below, ticks_left, token_axis
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import step_time
@@ -94,8 +95,8 @@ def rows_executed(
         write(page, 14, 230, text["height"])
         axes = box(page, 44, 62, 360, 148)
         axes.set(xlim=(0.5, ROWS_DRAWN + 0.5), ylim=(0, ROWS_DRAWN + 0.5))
-        axes.set_xticks(range(4, ROWS_DRAWN + 1, 4))
-        axes.set_xlabel(text["width"], labelpad=2)
+        ticks_below(axes, {place: str(place) for place in range(4, ROWS_DRAWN + 1, 4)}, text["width"])
+        ticks_left(axes, {place: str(place) for place in range(0, ROWS_DRAWN + 1, 10)})
         axes.stairs(needed, edges, fill=True, **style.look("decode"))
         axes.stairs(executed, edges, baseline=needed, fill=True, **style.look("queue"))
         axes.plot(MARKED, [padded_rows(each, step.captured) for each in MARKED], "o", markersize=5, color=style.INK)
@@ -172,11 +173,12 @@ class Shapes(StrEnum):
 
 POWERS_OF_TWO = tuple(2**power for power in range(15))
 _CAPTURED = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
-CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 512)
+CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 1024)
 PROMPT = LONG_CONTEXT.input_tokens
 _POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
 LONG_THAT_FIT = _POOL.requests_that_fit(RequestShape(PROMPT, SHORT_CHAT.output_tokens))
 MOST_STEPS = 200
+_tokens_that_fit = lru_cache(1024)(step_time.tokens_that_fit)
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ class Interval:
 
     def tokens(self, model: StepTime, context: int) -> int:
         """New tokens of a prompt with so much context that fit the step."""
-        return step_time.tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
+        return _tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
 
     def step_s(self, model: StepTime, context: int) -> float | None:
         """Seconds that the step takes with as many tokens as fit, None if none does."""
@@ -247,19 +249,18 @@ def tokens_in_interval(
         page = new_page(222)
         write(page, 14, 206, text["height"])
         axes = box(page, 44, 62, 360, 132)
-        token_axis(axes, CONTEXTS[-1])
-        axes.set_xlabel(text["width"], labelpad=2)
+        token_axis(axes, CONTEXTS[-1], text["width"])
         axes.axvline(context, color=style.FAINT, linewidth=style.THIN_PT, clip_on=False)
-        highest = 10
+        contexts, highest = sorted({*CONTEXTS, min(context, CONTEXTS[-1])}), 10
         for role, model, left in (("fit", FIT, 14), ("launch", allowed.launch_bound, 170)):
-            tokens = [allowed.tokens(model, each) for each in CONTEXTS]
+            tokens = [allowed.tokens(model, each) for each in contexts]
             highest = max(highest, *tokens)
             steps = "steps-post" if allowed.captured else "default"
-            axes.plot(CONTEXTS, tokens, drawstyle=steps, clip_on=False, **style.line(role))
+            axes.plot(contexts, tokens, drawstyle=steps, clip_on=False, **style.line(role))
             here = allowed.tokens(model, context)
             axes.plot([context], [here], "o", markersize=5, color=style.INK, clip_on=False)
             line_key(page, left, 10, text[role].format(tokens=here), role)
-        axes.set_ylim(0, round_above(1.02 * highest, FINER))
+        height_from_zero(axes, highest)
     return page
 
 
