@@ -264,7 +264,10 @@ def store_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout(
             "times less from HBM than at batch 1", one.read_gib(1, from_hbm) / one.read_gib(batch, from_hbm), "", 1
         ),
-        Readout("context from which reading KV takes longer than computing", reads.compute_kv_context(one.at_peak) or "never"),
+        Readout(
+            "context from which reading KV takes longer than computing",
+            reads.compute_kv_context(one.at_peak) or "never",
+        ),
     )
 
 

@@ -60,7 +60,12 @@ def ticks_left(axes: Axes, ticks: Mapping[float, str]) -> None:
 def _tick_marks(axes: Axes, x: Sequence[float], y: Sequence[float], marker: int, edge: Transform) -> None:
     figure = axes.get_figure()
     assert figure
-    look = {"markersize": TICK_PT, "markeredgewidth": style.THIN_PT, "color": style.INK, "linestyle": ""}
+    look: dict[str, Any] = {
+        "markersize": TICK_PT,
+        "markeredgewidth": style.THIN_PT,
+        "color": style.INK,
+        "linestyle": "",
+    }
     figure.add_artist(Line2D(x, y, marker=marker, transform=edge, **look))
 
 

@@ -125,7 +125,9 @@ def rows_executed_readouts(**settings: Any) -> tuple[Readout, ...]:
             0,
             (Clock.FIT,),
         ),
-        Readout("such steps until its capture (assumed) is repaid", graph.steps_to_repay if graph else "no further graph"),
+        Readout(
+            "such steps until its capture (assumed) is repaid", graph.steps_to_repay if graph else "no further graph"
+        ),
         Readout("held by it (assumed)", graph.held_bytes if graph else 0, "MiB"),
         Readout("KV blocks that the pool gives up for it", graph.blocks_lost(block_bytes) if graph else 0),
     )
