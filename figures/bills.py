@@ -1,6 +1,6 @@
 """The figure of what each of four requests spent its time on."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
@@ -40,8 +40,6 @@ Part = tuple[str, str, int]  # account, name of the other whose prompt it is, ns
 Corners = list[tuple[float, float]]
 # The axis beside the longest bar, which leaves room for its length in figures.
 ROOM = 1.2
-# A narrower part is no more than its outline and needs no key.
-SEEN_PT = 1
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
 # Decodes of others look like decodes, prompts of others like all that is foreign.
@@ -53,6 +51,8 @@ _LOOK: dict[str, dict[str, Any]] = {
     Account.OTHERS_DECODE: style.look("decode") | {"hatch": "||||"},
     OTHERS_PROMPTS: style.look("foreign"),
 }
+# Decodes of others add so little that they are never seen.
+_IN_KEY = [account for account in _LOOK if account != Account.OTHERS_DECODE]
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 
 
@@ -73,7 +73,6 @@ def the_bill(
     text = words(language, "the-bill")
     bills = {name: bill(schedule, place_of(schedule, name)) for name in example.NAMES}
     end = axis_end(ROOM * in_ms(max(one.total_ns for one in bills.values())))
-    parts = {(account, amount) for one in bills.values() for account, _, amount in _parts(schedule, one)}
     height = len(bills) * PITCH_PT
     with style.in_book_style():
         page = new_page(PAGE_PT)
@@ -90,7 +89,7 @@ def the_bill(
             bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
         for account, corners in boxes.items():
             bars.add_collection(PolyCollection(corners, **_LOOK[account]), autolim=False)
-        _draw_key(page, text, {account for account, amount in parts if _width_pt(bars, amount) >= SEEN_PT})
+        _draw_key(page, text)
     return page
 
 
@@ -193,21 +192,17 @@ def _place_bill(axes: Axes, middle: float, parts: Iterable[Part], boxes: Mapping
         if amount:
             end = start + length
             boxes[account].append([(start, low), (end, low), (end, high), (start, high)])
-        if name and _width_pt(axes, amount) >= NAME_PT:
+        if name and length / axes.get_xlim()[1] * LANES_WIDTH_PT >= NAME_PT:
             axes.text(start + length / 2, middle, name, ha="center", va="center", bbox=_OVER_LINES)
         start += length
 
 
-def _width_pt(axes: Axes, amount_ns: int) -> float:
-    return in_ms(amount_ns) / axes.get_xlim()[1] * LANES_WIDTH_PT
-
-
-def _draw_key(page: Figure, text: Mapping[str, str], booked: Collection[str]) -> None:
+def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
     width, height = page.get_size_inches() * 72
-    for place, (account, look) in enumerate(_LOOK.items()):
-        if account not in booked:
-            continue
+    for place, account in enumerate(_IN_KEY):
         left, bottom = 14 + 130 * (place % 3), 28 - 18 * (place // 3)
-        patch = Rectangle((left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **look)
+        patch = Rectangle(
+            (left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **_LOOK[account]
+        )
         page.add_artist(patch)
         write(page, left + 20, bottom, text[account.replace(" ", "_")])

@@ -6,7 +6,8 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import TICKDOWN, TICKLEFT, Line2D
+from matplotlib.lines import Line2D
+from matplotlib.markers import TICKDOWN, TICKLEFT
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
@@ -61,12 +62,13 @@ def _tick_marks(axes: Axes, x: Sequence[float], y: Sequence[float], marker: int,
     figure = axes.get_figure()
     assert figure
     look: dict[str, Any] = {
+        "marker": marker,
         "markersize": TICK_PT,
         "markeredgewidth": style.THIN_PT,
         "color": style.INK,
         "linestyle": "",
     }
-    figure.add_artist(Line2D(x, y, marker=marker, transform=edge, **look))
+    figure.add_artist(Line2D(x, y, transform=edge, **look))
 
 
 def _shifted(axes: Axes, right_pt: float, up_pt: float) -> Transform:

@@ -174,7 +174,7 @@ class Shapes(StrEnum):
 
 
 POWERS_OF_TWO = tuple(2**power for power in range(15))
-_CAPTURED = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
+CAPTURED_AS = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
 CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 1024)
 PROMPT = LONG_CONTEXT.input_tokens
 _POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
@@ -226,7 +226,7 @@ def interval_of(
     return Interval(
         max(1, round(seconds("interval", interval, above_zero=True) * NS)),
         decode_plan(decoding, of_each),
-        _CAPTURED[one_of("shapes", shapes, Shapes)],
+        CAPTURED_AS[one_of("shapes", shapes, Shapes)],
         LaunchBound(round(seconds("host_s", host_s) * NS), DEVICE),
     )
 
