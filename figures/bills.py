@@ -1,14 +1,16 @@
 """The figure of what each of four requests spent its time on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout
+from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, write
 from figures.schedules import (
     LANES_WIDTH_PT,
@@ -34,6 +36,8 @@ from lib.step_time import NS
 
 PAGE_PT = 190
 BAR_PT, PITCH_PT = 15, 24
+Part = tuple[str, str, int]  # account, name of the other whose prompt it is, ns
+Corners = list[tuple[float, float]]
 # The axis beside the longest bar, which leaves room for its length in figures.
 ROOM = 1.2
 # A name needs so much room inside its part of a bar.
@@ -47,12 +51,14 @@ _LOOK: dict[str, dict[str, Any]] = {
     Account.OTHERS_DECODE: style.look("decode") | {"hatch": "||||"},
     OTHERS_PROMPTS: style.look("foreign"),
 }
+# Decodes of others add so little that they are never seen.
+_IN_KEY = [account for account in _LOOK if account != Account.OTHERS_DECODE]
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 
 
 def the_bill(
     *,
-    policy: ChosenPolicy = Batching.FIXED,
+    policy: ChosenPolicy = Batching.CONTINUOUS,
     request: Annotated[str, Choice("read the bill of", example.NAMES)] = "r0",
     chunk: Chunk = example.CHUNK,
     max_running: MaxRunning = example.MAX_RUNNING,
@@ -72,14 +78,17 @@ def the_bill(
         page = new_page(PAGE_PT)
         write(page, 14, PAGE_PT - 16, text["from_arrival"])
         bars = box(page, LEFT_PT, 66, LANES_WIDTH_PT, height)
-        bars.set(xlim=(0, end), ylim=(height, 0), yticks=[], xticks=time_ticks(end))
-        bars.xaxis.set_major_formatter("{x:g} ms")
-        bars.spines["left"].set_visible(False)
+        bars.set(xlim=(0, end), ylim=(height, 0))
+        ticks_below(bars, time_ticks(end))
+        ticks_left(bars, {})
+        boxes: dict[str, list[Corners]] = {account: [] for account in _LOOK}
         for line, (name, one) in enumerate(bills.items()):
             middle = (line + 0.5) * PITCH_PT
             _name_bar(bars, middle, name, read=name == chosen)
-            _draw_bill(bars, middle, schedule, one)
+            _place_bill(bars, middle, _parts(schedule, one), boxes)
             bars.text(in_ms(one.total_ns) + 0.01 * end, middle, whole_ms(one.total_ns), va="center")
+        for account, corners in boxes.items():
+            bars.add_collection(PolyCollection(corners, **_LOOK[account]), autolim=False)
         _draw_key(page, text)
     return page
 
@@ -101,6 +110,12 @@ def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
         Readout("which is that of", dearest or "nobody"),
         Readout("sum, to the nanosecond", paid.total_ns / NS, "ns", 0, (Clock.FIT,)),
     )
+
+
+def _parts(schedule: Schedule, paid: Bill) -> list[Part]:
+    """The parts of a bill in the order of its bar."""
+    own = [(account.value, "", paid.booked_ns.get(account, 0)) for account in Account]
+    return own + [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
 
 
 def _others_prompts(schedule: Schedule, paid: Bill) -> dict[str, int]:
@@ -128,7 +143,7 @@ def _ask_what_r2_costs() -> Question:
         "cost r0?",
         choices=("nothing", whole_ms(longest.length_ns - paid), whole_ms(paid), whole_ms(longest.length_ns)),
         answer=whole_ms(paid),
-        reveals={"policy": Batching.CONTINUOUS},
+        reveals={"policy": Batching.CHUNKED},
         because=f"The step of {whole_ms(longest.length_ns)} gave r0 an output too, and alone that would have cost "
         f"{whole_ms(longest.length_ns - paid)}. In chunks of {example.CHUNK} r0 pays {whole_ms(in_chunks)} for the "
         "same prompt: they spread the cost over several intervals and do not lower it.",
@@ -152,7 +167,7 @@ BILL_EXPLORATION = Exploration(
     question=_ask_what_r2_costs,
     in_view=("policy", "request", "chunk", "max_running"),
     settings={
-        "the prompt in chunks": {"policy": Batching.CHUNKED},
+        "a fixed batch": {"policy": Batching.FIXED},
         "chunks of 256": {"policy": Batching.CHUNKED, "chunk": 256},
         "r2's own bill": {"policy": Batching.CHUNKED, "request": "r2"},
     },
@@ -169,15 +184,14 @@ def _name_bar(axes: Axes, middle: float, name: str, read: bool) -> None:
         axes.plot([-0.075], [middle], ">", transform=beside, color=style.LIMIT, markersize=6, clip_on=False)
 
 
-def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> None:
+def _place_bill(axes: Axes, middle: float, parts: Iterable[Part], boxes: Mapping[str, list[Corners]]) -> None:
     """The parts of one bill in a row, each prompt of another with its name where there is room for it."""
-    start = 0.0
-    items: list[tuple[str, str, int]] = [(account, "", paid.booked_ns.get(account, 0)) for account in Account]
-    items += [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
-    for account, name, amount in items:
+    start, low, high = 0.0, middle - BAR_PT / 2, middle + BAR_PT / 2
+    for account, name, amount in parts:
         length = in_ms(amount)
         if amount:
-            axes.broken_barh([(start, length)], (middle - BAR_PT / 2, BAR_PT), **_LOOK[account])
+            end = start + length
+            boxes[account].append([(start, low), (end, low), (end, high), (start, high)])
         if name and length / axes.get_xlim()[1] * LANES_WIDTH_PT >= NAME_PT:
             axes.text(start + length / 2, middle, name, ha="center", va="center", bbox=_OVER_LINES)
         start += length
@@ -185,8 +199,10 @@ def _draw_bill(axes: Axes, middle: float, schedule: Schedule, paid: Bill) -> Non
 
 def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
     width, height = page.get_size_inches() * 72
-    for place, (account, look) in enumerate(_LOOK.items()):
+    for place, account in enumerate(_IN_KEY):
         left, bottom = 14 + 130 * (place % 3), 28 - 18 * (place // 3)
-        patch = Rectangle((left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **look)
+        patch = Rectangle(
+            (left / width, bottom / height), 14 / width, 9 / height, transform=page.transFigure, **_LOOK[account]
+        )
         page.add_artist(patch)
         write(page, left + 20, bottom, text[account.replace(" ", "_")])

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import round_ticks, ticks_below, ticks_left
 from figures.page import box, new_page, swatch
 from figures.words import words
 from lib import model
@@ -46,9 +47,10 @@ def what_fits(
     with style.in_book_style():
         drawn = new_page(PAGE_PT)
         bars = box(drawn, 14, 52, 392, 124)
-        bars.set(xlim=(0, 1.04 * max(needed, kv.pool_bytes) / GIB), ylim=(0, 4), yticks=[])
-        bars.xaxis.set_major_formatter("{x:g} GiB")
-        bars.spines["left"].set_visible(False)
+        end = 1.04 * max(needed, kv.pool_bytes) / GIB
+        bars.set(xlim=(0, end), ylim=(0, 4))
+        ticks_below(bars, {tick: f"{tick:g} GiB" for tick in round_ticks(end)})
+        ticks_left(bars, {})
         _draw_held(bars, 2.0, kv, request, early)
         _draw_held(bars, 0.2, kv, request, final)
         bars.axvline(kv.pool_bytes / GIB, color=style.LIMIT, linestyle=(0, (4, 2)))

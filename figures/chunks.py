@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, line_key, round_above, token_axis
+from figures.lines import height_from_zero, line_key, token_axis
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import records, step_time
@@ -29,6 +29,9 @@ HOST_S = round(_DECODE_ALONE["decode_step_median_ms"]) / 1e3
 _RECORD = records.record("chunk_times").rows
 RECORDED_CHUNK, RECORDED_PROMPT = _RECORD[0]["new_tokens"], sum(row["new_tokens"] for row in _RECORD)
 NOT_RECORDED = "not recorded"
+# The models of a step's time as labels and read-outs call them, and the clocks of each.
+BY = {"fit": "the fit", "device": "the device", "launch": "max(host, device)"}
+CLOCKS = {"fit": (Clock.FIT,), "device": (Clock.FLOP_RULE,), "launch": (Clock.FLOP_RULE, Clock.ASSUMED)}
 CHUNKS = (64, 128, 256, 512, 1024, 2048)
 # A longer prompt in the smallest chunks would make bars that cannot be seen.
 MOST_PROMPT = 2**17
@@ -110,10 +113,8 @@ def chunk_times(
         page = new_page(238)
         write(page, 14, 222, text[what.name.lower()])
         axes = box(page, 44, 80, 360, 132)
-        token_axis(axes, chunks.edges[-1])
-        axes.set_xlabel(text["width"], labelpad=2)
-        highest = draw(page, axes, chunks, text)
-        axes.set_ylim(0, round_above(1.02 * highest, FINER))
+        token_axis(axes, chunks.edges[-1], text["width"])
+        height_from_zero(axes, draw(page, axes, chunks, text))
     return page
 
 
@@ -123,30 +124,24 @@ def chunk_readouts(**settings: Any) -> tuple[Readout, ...]:
     chunks = chunks_of(settings["chunk_tokens"], settings["prompt_tokens"], settings["host_s"])
     pairs, flop, recorded = chunks.pairs, chunks.flop, chunks.recorded_s
     times = {name: chunks.times_s(model) for name, model in chunks.models.items()}
-    clocks = {"fit": (Clock.FIT,), "device": (Clock.FLOP_RULE,), "launch": (Clock.ASSUMED, Clock.FLOP_RULE)}
-    names = {"fit": "the fit", "device": "the device model", "launch": "launch-bound"}
     return (
         Readout("pairs of the first chunk", pairs[0]),
         Readout("pairs of the last chunk", pairs[-1]),
         Readout("last / first: pairs", pairs[-1] / pairs[0], "", 1),
         Readout("last / first: FLOP", flop[-1] / flop[0], "", 2),
-        *(Readout(f"last / first: time by {names[name]}", each[-1] / each[0], "", 2) for name, each in times.items()),
-        Readout("last / first: time measured", recorded[-1] / recorded[0] if recorded else NOT_RECORDED, "", 2),
-        *(Readout(f"all chunks by {names[name]}", sum(each), "ms", 0, clocks[name]) for name, each in times.items()),
+        Readout("last / first: time measured", _growth(recorded) if recorded else NOT_RECORDED, "", 2),
+        *(Readout(f"last / first: time by {BY[name]}", _growth(times[name]), "", 2) for name in ("fit", "device")),
         Readout("all chunks measured", *((sum(recorded), "ms", 0, (Clock.MEASURED,)) if recorded else (NOT_RECORDED,))),
-        Readout("first and last chunk, fit against measured", _gap(times["fit"], recorded)),
-        Readout("prompt tokens a decode step takes for nothing", tokens_for_nothing(chunks.host_s)),
+        *(Readout(f"all chunks by {BY[name]}", sum(each), "ms", 0, CLOCKS[name]) for name, each in times.items()),
+        Readout("prompt tokens that ride along free while the host submits a decode step", free_tokens(chunks.host_s)),
     )
 
 
-def _gap(model: Sequence[float], recorded: Sequence[float]) -> str:
-    if not recorded:
-        return NOT_RECORDED
-    ends = ((model[place] * 1e3, recorded[place] * 1e3) for place in (0, -1))
-    return "; ".join(f"{said:.0f} for {taken:.1f} ms" for said, taken in ends)
+def _growth(times: Sequence[float]) -> float:
+    return times[-1] / times[0]
 
 
-def tokens_for_nothing(host_s: float) -> int:
+def free_tokens(host_s: float) -> int:
     """Tokens of a new prompt that the device computes beside one decode while the host submits the step anyway."""
     host_ns = round(seconds("host_s", host_s) * NS)
     return step_time.tokens_that_fit(host_ns, DEVICE, 0, decode_plan(1, SHORT_CHAT.input_tokens)) if host_ns else 0

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from figures import style
 from figures.capacity import KV_FORMATS
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, doubling_axis, label_ends, line_key, log_height, round_above
+from figures.lines import doubling_axis, height_from_zero, label_ends, line_key, log_height
 from figures.page import box, new_page, write
 from figures.words import words
 from lib import model, reads
@@ -98,8 +98,7 @@ def reads_per_output(
         page = new_page(274)
         write(page, 14, 258, text["height"])
         axes = box(page, 44, 80, 286, 160)
-        doubling_axis(axes, MOST_BATCH)
-        axes.set_xlabel(text["width"], labelpad=2)
+        doubling_axis(axes, MOST_BATCH, text["width"])
         log_height(axes, [weights[-1], *(end for one in both for end in (one.kv_gib, one.read_gib(1)))])
         axes.plot(BATCHES, weights, **style.line("weights"))
         for role, one in zip(("one", "other"), both, strict=True):
@@ -230,9 +229,8 @@ def separate_weight_store(
         page = new_page(236)
         write(page, 14, 220, text["height"])
         axes = box(page, 44, 62, 286, 140)
-        doubling_axis(axes, MOST_BATCH)
-        axes.set_xlabel(text["width"], labelpad=2)
-        axes.set_ylim(0, round_above(1.02 * with_weights[0], FINER))
+        doubling_axis(axes, MOST_BATCH, text["width"])
+        height_from_zero(axes, with_weights[0])
         axes.fill_between(batches, with_weights, one.kv_gib, color=style.FILL["queue"], linewidth=0)
         for role, curve, followed in (
             ("one", with_weights, from_hbm),
@@ -266,7 +264,10 @@ def store_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout(
             "times less from HBM than at batch 1", one.read_gib(1, from_hbm) / one.read_gib(batch, from_hbm), "", 1
         ),
-        Readout("KV read as long as computing from context", reads.compute_kv_context(one.at_peak) or "never"),
+        Readout(
+            "context from which reading KV takes longer than computing",
+            reads.compute_kv_context(one.at_peak) or "never",
+        ),
     )
 
 
@@ -274,16 +275,20 @@ def _ask_what_batching_still_saves() -> Question:
     one = _book_requests(LONG_CONTEXT.input_tokens)
     few, many = 16, 64
     from_hbm, from_store = (one.read_gib(few, hbm) / one.read_gib(many, hbm) for hbm in (True, False))
-    choices = tuple(f"{times:.2g} times" for times in (from_store, from_hbm, many / few))
+    choices = tuple(_times_less(times) for times in (from_store, from_hbm, many / few))
     return Question(
         text=f"Each request has {one.context} tokens in context. The weights now come from a fast store of their own. "
-        f"The batch grows from {few} to {many}: how many times less does each output read from HBM?",
+        f"The batch grows from {few} to {many}: how much less does each output read from HBM?",
         choices=choices,
         answer=choices[0],
         reveals={"weights_from": WeightsFrom.STORE, "batch": many, "context": one.context},
         because="What batching divides are the weights, and they are gone from HBM; each output still reads all KV of "
-        f"its own request, {shown(GIB * one.kv_gib, 'GiB', 3)}. With the weights in HBM it would be {choices[1]} less.",
+        f"its own request, {shown(GIB * one.kv_gib, 'GiB', 3)}. With the weights in HBM it would be {choices[1]}.",
     )
+
+
+def _times_less(times: float) -> str:
+    return "the same" if times == 1 else f"{times:.2g} times less"
 
 
 STORE_EXPLORATION = Exploration(

@@ -87,7 +87,7 @@ class Readout:
         if str(self) == str(book):
             return "–"
         if isinstance(self.amount, str) or isinstance(book.amount, str):
-            return "another"
+            return "changed"
         unit = UNITS[self.unit]
         here, there = (round(unit.of(amount), self.digits) for amount in (self.amount, book.amount))
         return shown(unit.to_base(here - there), self.unit, self.digits, signed=True)

@@ -19,6 +19,17 @@ from lib.checks import InputError, one_of
 _WIDE = f"{page.SCREEN_WIDTH_PX}px"
 # Browsers count whole numbers exactly up to here.
 FURTHEST = 2**53
+# In a window of 1024 px; so that a verdict has room before it is said, and the page does not jump.
+CHARACTERS_A_LINE = 95
+# In JupyterLab a key pressed in a control would also be a command to the notebook: m makes the cell Markdown, and an
+# arrow leaves it. This keeps those keys in the explorer, but for Shift+Enter and what is pressed with Ctrl, Alt or Cmd.
+_KEYS_STAY = """<style onload="
+    const root = this.closest('.widget-vbox');
+    const stay = key => key.target.toggleAttribute('data-lm-suppress-shortcuts',
+        !(key.ctrlKey || key.altKey || key.metaKey || key.shiftKey && key.key === 'Enter'));
+    root.addEventListener('focusin', () => window.addEventListener('keydown', stay, true));
+    root.addEventListener('focusout', () => window.removeEventListener('keydown', stay, true));
+"></style>"""
 _VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -46,7 +57,9 @@ class Explorer:
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(layout={"margin": "0"}), widgets.HTML()
-        self._line, self._verdict = (widgets.HTML(layout={"min_height": height}) for height in ("24px", "48px"))
+        longest = max(len(self.question.verdict(choice)) for choice in self.question.choices)
+        lines = 1, math.ceil(longest / CHARACTERS_A_LINE)
+        self._line, self._verdict = (widgets.HTML(layout={"min_height": f"{4 + 20 * count}px"}) for count in lines)
         self._frame = widgets.Box([self._picture, self._refusal])
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
@@ -147,7 +160,8 @@ class Explorer:
         self._line.value = _paragraph(escape(self._still))
 
     def _lay_out(self) -> widgets.VBox:
-        ask = widgets.HTML(_paragraph(f"<b>Before you move anything.</b> {escape(self.question.text)}"))
+        asked = f"<b>Before you move anything.</b> {escape(self.question.text)}"
+        ask = widgets.HTML(_paragraph(asked) + _KEYS_STAY)
         choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
@@ -182,7 +196,7 @@ class Explorer:
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:
-    how = {"style": {"description_width": "104px"}, "layout": widgets.Layout(width="auto")}
+    how = {"style": {"description_width": "128px"}, "layout": widgets.Layout(width="auto")}
     start = _position(control, value)
     if isinstance(control, Choice):
         options = [(str(option), option) for option in control.options]
@@ -233,7 +247,7 @@ def _paragraph(html: str) -> str:
 
 def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
     return widgets.GridBox(
-        children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, minmax(280px, 1fr))")
+        children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, minmax(340px, 1fr))")
     )
 
 

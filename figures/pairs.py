@@ -19,6 +19,8 @@ from lib.checks import one_of, whole
 LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 14, 52, 360, 136
 # So that few tokens do not make cells that fill the page.
 CELL_PT_AT_MOST = 30
+# So that few tokens behind many do not make a thin strip.
+STRETCH_AT_MOST = 3
 # More tokens than these would make cells that cannot be seen.
 MOST = 128
 
@@ -50,11 +52,12 @@ def pairs_of_chunk(
         page = new_page(214)
         write(page, LEFT_PT, 196, text["axes"])
         axes = box(page, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT)
-        cell = min(CELL_PT_AT_MOST, WIDTH_PT / (c + h), HEIGHT_PT / c)
-        axes.set(xlim=(0, WIDTH_PT / cell), ylim=(HEIGHT_PT / cell, 0))
+        wide = min(CELL_PT_AT_MOST, WIDTH_PT / (c + h), HEIGHT_PT / c)
+        high = min(CELL_PT_AT_MOST, STRETCH_AT_MOST * wide, HEIGHT_PT / c)
+        axes.set(xlim=(0, WIDTH_PT / wide), ylim=(HEIGHT_PT / high, 0))
         axes.set_axis_off()
         _draw_cells(axes, c, h, with_future)
-        _count_rows(axes, c, h, cell)
+        _count_rows(axes, c, h, wide, high)
         _draw_key(page, c, h, with_future, text)
     return page
 
@@ -129,8 +132,8 @@ BEHIND_CONTEXT_EXPLORATION = Exploration(
     in_view=("new_tokens", "context", "shaded"),
     settings={
         "the first chunk": {"context": 0},
-        "far behind": {"context": 64},
-        "a decode step": {"new_tokens": 1, "context": 64},
+        "far behind": {"context": 32},
+        "a decode step": {"new_tokens": 1, "context": 32},
     },
     readouts=pairs_readouts,
     why_still=_why_pairs_still,
@@ -149,11 +152,11 @@ def _draw_cells(axes: Axes, c: int, h: int, with_future: bool) -> None:
         axes.add_collection(PolyCollection(corners, clip_on=False, **looks[kind]))
 
 
-def _count_rows(axes: Axes, c: int, h: int, cell: float) -> None:
+def _count_rows(axes: Axes, c: int, h: int, wide: float, high: float) -> None:
     """The pairs of each new token right of its line, or of every few where the lines are thin."""
-    every = next(step for step in range(1, c + 1) if step * cell >= style.TEXT_PT + 3 or step == c)
+    every = next(step for step in range(1, c + 1) if step * high >= style.TEXT_PT + 3 or step == c)
     for row in range(c - 1, -1, -every):
-        axes.text(h + c + 6 / cell, row + 0.5, str(causal_pairs(1, h + row)), va="center")
+        axes.text(h + c + 6 / wide, row + 0.5, str(causal_pairs(1, h + row)), va="center")
 
 
 def _draw_key(page: Figure, c: int, h: int, with_future: bool, text: Mapping[str, str]) -> None:

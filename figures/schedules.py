@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import four_requests as example
@@ -36,6 +37,7 @@ MOST_BANDS = 100
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 _IDLE: dict[str, Any] = {"facecolor": style.PAPER, "hatch": "////", "edgecolor": style.INK, "linewidth": style.THIN_PT}
 _DEVICE = device()
+_LAUNCH_BOUND = LaunchBound(example.HOST_NS, _DEVICE)
 _EXTREMES = Order.PROMPTS_FIRST, Order.DECODES_FIRST
 
 
@@ -65,7 +67,7 @@ def schedule_of_four(
     token_budget: Annotated[int, Slider("token budget", 256, 8192, 128)] = example.TOKEN_BUDGET,
     order: Annotated[Order, Choice("order in a step", tuple(Order))] = Order.DECODES_FIRST,
     step_time: Annotated[StepModel, Choice("step time", tuple(StepModel))] = StepModel.FIT,
-    fixed_term: Annotated[float, Slider("fixed term", 0.0, 26.22, 0.46, "ms")] = FIT.fixed_ns / NS,
+    fixed_term: Annotated[float, Slider("fixed term", 0.0, 40.02, 0.46, "ms")] = FIT.fixed_ns / NS,
     host_time: Annotated[float, Slider("host time", 0.0, 30.0, 2.0, "ms")] = example.HOST_NS / NS,
     slug: str = "fixed-batch",
     language: str = "en",
@@ -84,9 +86,9 @@ def schedule_of_four(
     with style.in_book_style():
         page = new_page(PAGE_PT)
         lanes = box(page, LEFT_PT, 42, LANES_WIDTH_PT, LANES_PT)
-        lanes.set(xlim=(0, end), ylim=(0, LANES_PT), yticks=[], xticks=time_ticks(end))
-        lanes.xaxis.set_major_formatter("{x:g} ms")
-        lanes.spines["left"].set_visible(False)
+        lanes.set(xlim=(0, end), ylim=(0, LANES_PT))
+        ticks_below(lanes, time_ticks(end))
+        ticks_left(lanes, {})
         _draw_idle_rows(lanes, schedule)
         for lane, name in enumerate(reversed(example.NAMES)):
             bottom = STRIP_PT + 6 + lane * LANE_PT
@@ -168,13 +170,14 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     schedule = _at(settings)
     clocks = _clocks(settings["step_time"])
     longest = _longest(schedule)
-    because = " and ".join(_prompts_in(schedule, longest)) or "nobody"
+    prompts = " and ".join(_prompts_in(schedule, longest))
+    because = f"because of {prompts}" if prompts else "no prompt in it"
     first = {name: int(schedule.ttft_ns[place_of(schedule, name)]) for name in ("r2", "r3")}
     return (
         Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
         *(Readout(f"first token of {name} after", wait / NS, "ms", 0, clocks) for name, wait in first.items()),
         Readout("longest interval", longest.length_ns / NS, "ms", 1, clocks),
-        Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, because of {because}"),
+        Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, {because}"),
         Readout("idle rows", f"{schedule.idle_rows} of {schedule.row_steps}"),
         Readout("steps", schedule.step_count),
     )
@@ -195,9 +198,9 @@ def _clocks(step_time: StepModel) -> tuple[Clock, ...]:
     return (Clock.FIT,) if step_time == StepModel.FIT else (Clock.FLOP_RULE, Clock.ASSUMED)
 
 
-def _run(policy: Batching, chunk: int = example.CHUNK, **changed: int) -> Schedule:
-    """The book's own run of a policy, or one with another chunk or with changed requests."""
-    return simulate(example.four_requests(**changed), example.policy_of(policy, chunk=chunk))
+def _run(policy: Batching, chunk: int = example.CHUNK, step_time: StepTime = FIT, **changed: int) -> Schedule:
+    """The book's own run of a policy, or one with another chunk, model of step times or changed requests."""
+    return simulate(example.four_requests(**changed), example.policy_of(policy, chunk=chunk), step_time)
 
 
 def _ask_who_is_unhappy() -> Question:
@@ -237,7 +240,9 @@ def _ask_whose_prompt() -> Question:
 
 def _ask_for_half_the_chunk() -> Question:
     half = example.CHUNK // 2
-    book, halved = _run(Batching.CHUNKED), _run(Batching.CHUNKED, chunk=half)
+    runs = [[_run(Batching.CHUNKED, chunk, by) for chunk in (example.CHUNK, half)] for by in (FIT, _LAUNCH_BOUND)]
+    book, halved = runs[0]
+    by_fit, by_both = (shown((short.total_ns - long.total_ns) / NS, "ms", 1, signed=True) for long, short in runs)
     before, after = _longest(book).length_ns, _longest(halved).length_ns
     more = halved.step_count - book.step_count
     return Question(
@@ -250,9 +255,9 @@ def _ask_for_half_the_chunk() -> Question:
         ),
         answer=f"{whole_ms(after)}, {more} steps",
         reveals={"chunk": half},
-        because=f"The fixed {shown(FIT.fixed_ns / NS, 'ms', 2)} of a step are not halved with its tokens, and each of "
-        f"the {more} further steps costs them again: the total grows by "
-        f"{shown((halved.total_ns - book.total_ns) / NS, 'ms', 1)}.",
+        because=f"By the fit, the fixed {shown(FIT.fixed_ns / NS, 'ms', 2)} of a step are not halved with its tokens, "
+        f"and each of the {more} further steps costs them again: {by_fit} in all. By max(host, device) no step has a "
+        f"fixed part, and the total changes by {by_both}.",
     )
 
 
@@ -397,9 +402,10 @@ def axis_end(longest: float) -> float:
     return max(AXIS_MS, AXIS_STEP_MS * math.ceil(longest / AXIS_STEP_MS))
 
 
-def time_ticks(end: float) -> list[float]:
+def time_ticks(end: float) -> dict[float, str]:
     """Round times on the axis, none so near its end that its label would leave the page."""
-    return [tick for tick in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end) if tick <= 0.95 * end]
+    ticks = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(0, end)
+    return {tick: f"{tick:g} ms" for tick in ticks if tick <= 0.95 * end}
 
 
 def in_ms(time_ns: Any) -> float:

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from operator import add
 from typing import Annotated, Any
 
 from matplotlib.figure import Figure
 
 from figures import style
-from figures.chunks import DEVICE, HOST_S, RECORDED_CHUNK
+from figures.chunks import BY, CLOCKS, DEVICE, HOST_S, RECORDED_CHUNK
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
-from figures.lines import FINER, line_key, round_above, token_axis
+from figures.lines import height_from_zero, line_key, ticks_below, ticks_left, token_axis
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import step_time
@@ -19,7 +20,7 @@ from lib.attention import causal_pairs
 from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
-from lib.memory import MOST_BYTES, KvPool
+from lib.memory import MOST_BYTES, KvPool, RequestShape
 from lib.shapes import CAPTURED, FurtherGraph, padded_rows
 from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan, step_plan
 from lib.units import MIB
@@ -94,8 +95,8 @@ def rows_executed(
         write(page, 14, 230, text["height"])
         axes = box(page, 44, 62, 360, 148)
         axes.set(xlim=(0.5, ROWS_DRAWN + 0.5), ylim=(0, ROWS_DRAWN + 0.5))
-        axes.set_xticks(range(4, ROWS_DRAWN + 1, 4))
-        axes.set_xlabel(text["width"], labelpad=2)
+        ticks_below(axes, {place: str(place) for place in range(4, ROWS_DRAWN + 1, 4)}, text["width"])
+        ticks_left(axes, {place: str(place) for place in range(0, ROWS_DRAWN + 1, 10)})
         axes.stairs(needed, edges, fill=True, **style.look("decode"))
         axes.stairs(executed, edges, baseline=needed, fill=True, **style.look("queue"))
         axes.plot(MARKED, [padded_rows(each, step.captured) for each in MARKED], "o", markersize=5, color=style.INK)
@@ -111,21 +112,23 @@ def rows_executed(
 def rows_executed_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the step executes, and what a further graph costs and saves, at the settings of `rows_executed`."""
     step = rows_of(**settings)
-    graph, block_bytes = step.graph, KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes).bytes_of(1)
+    graph, block_bytes = step.graph, _POOL.bytes_of(1)
     return (
         Readout("rows executed", step.executed),
         Readout("padding rows", step.executed - step.needed),
         Readout("time of the padding, by the fit", step.padding_s(FIT), "us", 0, (Clock.FIT,)),
-        Readout("the same, by the device model", step.padding_s(DEVICE), "us", 0, (Clock.FLOP_RULE,)),
+        Readout("the same, by the device", step.padding_s(DEVICE), "us", 0, (Clock.FLOP_RULE,)),
         Readout(
-            "saved by the further graph in a step of its size",
+            "saved by the further graph in a step of its size, by the fit",
             graph.saved_s_per_step if graph else 0,
             "us",
             0,
             (Clock.FIT,),
         ),
-        Readout("such steps until its capture is repaid", graph.steps_to_repay if graph else "no further graph"),
-        Readout("held by it", graph.held_bytes if graph else 0, "MiB"),
+        Readout(
+            "such steps until its capture (assumed) is repaid", graph.steps_to_repay if graph else "no further graph"
+        ),
+        Readout("held by it (assumed)", graph.held_bytes if graph else 0, "MiB"),
         Readout("KV blocks that the pool gives up for it", graph.blocks_lost(block_bytes) if graph else 0),
     )
 
@@ -167,12 +170,17 @@ class Shapes(StrEnum):
 
     ANY = "any number of rows"
     POWERS = "powers of two"
+    THREE = "256, 512 or 1024 rows"
 
 
 POWERS_OF_TWO = tuple(2**power for power in range(15))
-CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 512)
+CAPTURED_AS = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
+CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 1024)
 PROMPT = LONG_CONTEXT.input_tokens
+_POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
+LONG_THAT_FIT = _POOL.requests_that_fit(RequestShape(PROMPT, SHORT_CHAT.output_tokens))
 MOST_STEPS = 200
+_tokens_that_fit = lru_cache(1024)(step_time.tokens_that_fit)
 
 
 @dataclass(frozen=True)
@@ -186,7 +194,7 @@ class Interval:
 
     def tokens(self, model: StepTime, context: int) -> int:
         """New tokens of a prompt with so much context that fit the step."""
-        return step_time.tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
+        return _tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
 
     def step_s(self, model: StepTime, context: int) -> float | None:
         """Seconds that the step takes with as many tokens as fit, None if none does."""
@@ -218,7 +226,7 @@ def interval_of(
     return Interval(
         max(1, round(seconds("interval", interval, above_zero=True) * NS)),
         decode_plan(decoding, of_each),
-        POWERS_OF_TWO if one_of("shapes", shapes, Shapes) is Shapes.POWERS else (),
+        CAPTURED_AS[one_of("shapes", shapes, Shapes)],
         LaunchBound(round(seconds("host_s", host_s) * NS), DEVICE),
     )
 
@@ -243,19 +251,18 @@ def tokens_in_interval(
         page = new_page(222)
         write(page, 14, 206, text["height"])
         axes = box(page, 44, 62, 360, 132)
-        token_axis(axes, CONTEXTS[-1])
-        axes.set_xlabel(text["width"], labelpad=2)
+        token_axis(axes, CONTEXTS[-1], text["width"])
         axes.axvline(context, color=style.FAINT, linewidth=style.THIN_PT, clip_on=False)
-        highest = 10
+        contexts, highest = sorted({*CONTEXTS, min(context, CONTEXTS[-1])}), 10
         for role, model, left in (("fit", FIT, 14), ("launch", allowed.launch_bound, 170)):
-            tokens = [allowed.tokens(model, each) for each in CONTEXTS]
+            tokens = [allowed.tokens(model, each) for each in contexts]
             highest = max(highest, *tokens)
             steps = "steps-post" if allowed.captured else "default"
-            axes.plot(CONTEXTS, tokens, drawstyle=steps, clip_on=False, **style.line(role))
+            axes.plot(contexts, tokens, drawstyle=steps, clip_on=False, **style.line(role))
             here = allowed.tokens(model, context)
             axes.plot([context], [here], "o", markersize=5, color=style.INK, clip_on=False)
             line_key(page, left, 10, text[role].format(tokens=here), role)
-        axes.set_ylim(0, round_above(1.02 * highest, FINER))
+        height_from_zero(axes, highest)
     return page
 
 
@@ -263,16 +270,15 @@ def budget_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What fits into a step and the steps of a long prompt, by both models, at the settings of `tokens_in_interval`."""
     allowed, context = interval_of(**settings), settings["context"]
     found = []
-    for name, model, clocks in (
-        ("the fit", FIT, (Clock.FIT,)),
-        ("launch-bound", allowed.launch_bound, (Clock.ASSUMED, Clock.FLOP_RULE)),
-    ):
+    for name, model in (("fit", FIT), ("launch", allowed.launch_bound)):
         step_s = allowed.step_s(model, context)
         found += [
-            Readout(f"new tokens that fit, by {name}", allowed.tokens(model, context)),
-            Readout(f"a step with them, by {name}", *((step_s, "ms", 2, clocks) if step_s else ("none fits",))),
+            Readout(f"new tokens within the interval, by {BY[name]}", allowed.tokens(model, context)),
             Readout(
-                f"steps for a prompt of {PROMPT}, by {name}",
+                f"a step with them, by {BY[name]}", *((step_s, "ms", 2, CLOCKS[name]) if step_s else ("none fits",))
+            ),
+            Readout(
+                f"steps for a prompt of {PROMPT} from its beginning, by {BY[name]}",
                 allowed.steps_of_prompt(model) or f"not within {MOST_STEPS}",
             ),
         ]
@@ -301,7 +307,7 @@ def _why_budget_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "The interval is longer than the host needs, and the device works meanwhile: the host costs no token."
     if moved == "resident_context" and not settings["residents"]:
         return "No request is in decode, so none has a context that is read."
-    if settings["shapes"] == Shapes.POWERS:
+    if settings["shapes"] != Shapes.ANY:
         return "The step is executed in the same shape as before, and the next one does not fit or is not left yet."
     return ""
 
@@ -312,7 +318,10 @@ BUDGET_EXPLORATION = Exploration(
     settings={
         "the last chunk of a long prompt": {"context": PROMPT - RECORDED_CHUNK},
         "in captured shapes": {"shapes": Shapes.POWERS},
-        "beside 64 long requests": {"residents": 64, "resident_context": LONG_CONTEXT.input_tokens, "interval": 0.1},
+        f"beside {LONG_THAT_FIT} long requests": {
+            "residents": LONG_THAT_FIT,
+            "resident_context": LONG_CONTEXT.input_tokens,
+        },
     },
     readouts=budget_readouts,
     why_still=_why_budget_still,

@@ -7,6 +7,9 @@ from typing import Any
 
 from lib.checks import InputError
 
+# Characters: a number with its unit or a clock, but no phrase.
+NEVER_WRAPPED = 20
+
 
 @dataclass(frozen=True)
 class Table:
@@ -57,7 +60,9 @@ class Table:
 
 
 def _html_cell(tag: str, side: str, cell: object) -> str:
-    return f'<{tag} style="text-align: {side}; padding: 2px 8px; min-width: 56px">{escape(str(cell))}</{tag}>'
+    text = str(cell)
+    wrap = "; white-space: nowrap" if len(text) <= NEVER_WRAPPED and ", " not in text else ""
+    return f'<{tag} style="text-align: {side}; padding: 2px 8px; min-width: 56px{wrap}">{escape(text)}</{tag}>'
 
 
 def _spoken(name: str) -> str:

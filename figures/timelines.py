@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib import design_problem, latency
@@ -123,11 +124,9 @@ TIMELINE_EXPLORATION = Exploration(
 
 def _draw_request(axes: Axes, span: Span, request: TimedRequest, parts: Parts, each_output: bool) -> None:
     """The request's parts as one bar on this stretch of time, with the first and the last output and the deadline."""
-    axes.set(xlim=span, ylim=(0, 1), yticks=[], xticks=_ticks(span))
-    axes.xaxis.set_major_formatter("{x:g} s")
-    for label in axes.get_xticklabels():
-        label.set_bbox(_OVER_LINES)
-    axes.spines["left"].set_visible(False)
+    axes.set(xlim=span, ylim=(0, 1))
+    ticks_below(axes, {tick: f"{tick:g} s" for tick in _ticks(span)}, bbox=_OVER_LINES)
+    ticks_left(axes, {})
     for role, stretches in parts.items():
         seen = [(start, stop - start) for start, stop in stretches if stop > span[0] and start < span[1]]
         if seen:

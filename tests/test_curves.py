@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from figures import chunks, curves, lines, steps
-from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, tokens_for_nothing
-from figures.steps import POWERS_OF_TWO, Shapes, interval_of, rows_of
+from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, free_tokens
+from figures.steps import CAPTURED_AS, Shapes, interval_of, rows_of
 from lib import model, step_time
 from lib.checks import InputError
 from lib.shapes import padded_rows
@@ -77,8 +77,8 @@ def test_bars_of_flop_are_the_whole_flop_of_the_record() -> None:
 
 
 def test_what_the_device_has_time_for_while_the_host_submits() -> None:
-    assert tokens_for_nothing(0.0) == tokens_for_nothing(0.001) == 0
-    taken = tokens_for_nothing(HOST_S)
+    assert free_tokens(0.0) == free_tokens(0.001) == 0
+    taken = free_tokens(HOST_S)
     assert chunks.DEVICE(step_plan((1, 2048), (taken, 0))) <= 26_000_000
     assert chunks.DEVICE(step_plan((1, 2048), (taken + 1, 0))) > 26_000_000
 
@@ -88,7 +88,7 @@ def test_what_the_device_has_time_for_while_the_host_submits() -> None:
 @pytest.mark.parametrize("context", [0, 7680])
 def test_one_token_more_would_break_the_interval(shapes: Shapes, residents: int, context: int) -> None:
     allowed = interval_of(0.05, residents, context, shapes, 2048, HOST_S)
-    captured = POWERS_OF_TWO if shapes is Shapes.POWERS else ()
+    captured = CAPTURED_AS[shapes]
 
     def takes_ns(by: StepTime, tokens: int) -> int:
         plan = step_plan(*[(1, 2048)] * residents, (tokens, context))

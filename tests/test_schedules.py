@@ -241,6 +241,7 @@ def test_the_items_of_a_bill_are_read_out_and_sum_to_the_time(policy: Batching, 
 def test_the_prompt_of_r2_costs_r0_350_ms_of_766() -> None:
     explorer = explore("the-bill")
     assert "it is 350 ms" in explorer.predict("376 ms")
+    explorer.move(**explorer.book)
     said = {one.label: str(one) for one in explorer.readouts}
     assert said["the dearest of these"] == "349.7 ms"
     assert said["which is that of"] == "r2"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -38,12 +39,30 @@ def test_each_cell_has_its_pair() -> None:
             one = next(one for one in GRID if (one.token_budget, one.chunk) == (budget, chunk))
             assert first["z"][row][column] == round(one.ttft_s / SLO.ttft_s, 3)
             assert interval["z"][row][column] == round(one.interval_s / SLO.interval_s, 3)
-            assert interval["text"][row][column] == f"{one.interval_s * 1e3:,.0f} ms"
+            assert interval["text"][row][column] == f"{one.interval_s * 1e3:,.0f} ms<br>{one.good_requests}"
             told = first["hovertext"][row][column]
             assert told == interval["hovertext"][row][column]
             for word in (f"budget {budget}, chunk {chunk}:", f"{one.interval_s * 1e3:,.1f} ms", str(one.good_requests)):
                 assert word in told
             assert ("keeps" in told) == one.keeps(SLO)
+
+
+def test_cells_that_repeat_another_are_pale_in_both_panels() -> None:
+    served = {(one.token_budget, one.chunk): one for one in GRID}
+    layout = json.loads(goodput_plane(GRID, SLO).to_json())["layout"]
+    veiled = [(shape["xref"], round(shape["x0"]), round(shape["y0"])) for shape in layout["shapes"]]
+    pairs = {(BUDGETS[column], CHUNKS[row]) for _, column, row in veiled}
+    assert pairs == {(512, 4096), (512, 8192), (2048, 8192)}
+    assert sorted(veiled) == sorted((axis, x, y) for axis in ("x", "x2") for _, x, y in set(veiled[: len(pairs)]))
+    for budget, chunk in pairs:
+        smaller = max(known for known in CHUNKS if known < chunk)
+        assert replace(served[budget, chunk], chunk=smaller) == served[budget, smaller]
+
+
+def test_the_width_is_that_of_its_place() -> None:
+    layout = json.loads(goodput_plane(GRID, SLO).to_json())["layout"]
+    assert layout["autosize"]
+    assert "width" not in layout
 
 
 def test_the_frame_goes_between_pairs_that_keep_the_promise_and_pairs_that_do_not() -> None:

@@ -112,7 +112,6 @@ def test_answers_a_click_a_key_and_a_choice(explorer: ExplorerOnPage, figure: st
     assert len(explorer.sliders) == number_of(Slider, figure)
     assert len(explorer.dropdowns) == number_of(Choice, figure)
     predict(explorer, figure, 0)
-    assert explorer.cut_off() == []
     explorer.back_to_book()
     for slider in explorer.sliders[:1]:
         push(explorer, slider, figure, ends=())
@@ -120,6 +119,25 @@ def test_answers_a_click_a_key_and_a_choice(explorer: ExplorerOnPage, figure: st
     for dropdown in explorer.dropdowns[:1]:
         choose(explorer, dropdown, others(dropdown)[0])
         explorer.back_to_book()
+
+
+@each_explorer
+def test_keys_work_in_the_explorer_and_are_no_commands_to_the_notebook(explorer: ExplorerOnPage) -> None:
+    page, cells = explorer.notebook.page, explorer.notebook.cells
+    kinds = "all => all.map(cell => cell.className.match(/jp-[a-zA-Z]+Cell/)[0])"
+    before = cells.evaluate_all(kinds)
+    for dropdown in explorer.dropdowns[:1]:
+        start, first = dropdown.input_value(), dropdown.locator("option").first.get_attribute("value")
+        dropdown.press("ArrowDown" if start == first else "ArrowUp")
+        explorer.until(lambda now: now != explorer.first, "an arrow key chooses another option")
+        assert dropdown.input_value() != start
+    for control in (explorer.root.locator("select, .noUi-handle").first, explorer.settings[0]):
+        for key in ("m", "Shift+M", "ArrowDown", "y"):
+            control.press(key)
+            assert control.evaluate("control => control === document.activeElement"), key
+    assert cells.evaluate_all(kinds) == before
+    page.keyboard.press("Enter")
+    explorer.until(lambda now: now == explorer.first, "Enter presses the button of the book's values")
 
 
 @pytest.mark.long
@@ -163,7 +181,6 @@ def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage,
         explorer.back_to_book()
 
 
-@pytest.mark.long
 @each_explorer
 def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
     page = explorer.notebook.page
