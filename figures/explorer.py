@@ -20,7 +20,9 @@ _WIDE = f"{page.SCREEN_WIDTH_PX}px"
 # Browsers count whole numbers exactly up to here.
 FURTHEST = 2**53
 # In a window of 1024 px; so that a verdict has room before it is said, and the page does not jump.
-CHARACTERS_A_LINE = 95
+CHARACTERS_A_LINE = 84
+# As wide as a change will be: else the first one would make the labels wrap anew.
+CHANGE_PX = 76
 # In JupyterLab a key pressed in a control would also be a command to the notebook: m makes the cell Markdown, and an
 # arrow leaves it. This keeps those keys in the explorer, but for Shift+Enter and what is pressed with Ctrl, Alt or Cmd.
 _KEYS_STAY = """<style onload="
@@ -259,7 +261,7 @@ def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> st
         pairs = zip(now, book, strict=True)
         rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
     head = ("", "now", "book", "change", _clock_head(book))
-    return _paragraph(Table(head, rows, left=("clock",))._repr_html_())
+    return _paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX)._repr_html_())
 
 
 def _clock_head(readouts: Sequence[Readout]) -> str:

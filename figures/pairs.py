@@ -97,7 +97,7 @@ def _ask_first_chunk() -> Question:
 
 
 def _ask_behind_context() -> Question:
-    c, h = 4, 8
+    c, h = 4, 16
     alone, answer = causal_pairs(c), causal_pairs(c, h)
     return Question(
         text=f"A chunk of {c} tokens makes {alone} pairs when nothing stands before it. Now {h} tokens do, and their "

@@ -13,11 +13,15 @@ NEVER_WRAPPED = 20
 
 @dataclass(frozen=True)
 class Table:
-    """A head and rows of cells, each shown as `str` shows it. Names in the first column and all of `left` lean left."""
+    """A head and rows of cells, each shown as `str` shows it. Names in the first column and all of `left` lean left.
+
+    In JupyterLab no column is narrower than `least_px`.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
     left: tuple[str, ...] = ()
+    least_px: int = 56
 
     @classmethod
     def of(
@@ -55,14 +59,14 @@ class Table:
         return cell.ljust(width) if self._leans_left(column) else cell.rjust(width)
 
     def _html_row(self, tag: str, cells: Sequence[object]) -> str:
-        sides = ("left" if self._leans_left(column) else "right" for column in self.head)
-        return "<tr>" + "".join(map(_html_cell, [tag] * len(cells), sides, cells)) + "</tr>"
+        columns = zip(self.head, map(str, cells), strict=True)
+        return "<tr>" + "".join(self._html_cell(tag, column, cell) for column, cell in columns) + "</tr>"
 
-
-def _html_cell(tag: str, side: str, cell: object) -> str:
-    text = str(cell)
-    wrap = "; white-space: nowrap" if len(text) <= NEVER_WRAPPED and ", " not in text else ""
-    return f'<{tag} style="text-align: {side}; padding: 2px 8px; min-width: 56px{wrap}">{escape(text)}</{tag}>'
+    def _html_cell(self, tag: str, column: str, cell: str) -> str:
+        side = "left" if self._leans_left(column) else "right"
+        one_line = column != self.head[0] and len(cell) <= NEVER_WRAPPED and ", " not in cell
+        style = f"text-align: {side}; padding: 2px 8px; min-width: {self.least_px}px"
+        return f'<{tag} style="{style}{"; white-space: nowrap" if one_line else ""}">{escape(cell)}</{tag}>'
 
 
 def _spoken(name: str) -> str:

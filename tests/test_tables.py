@@ -43,3 +43,9 @@ def test_a_table_of_nothing_is_refused() -> None:
 
 def test_html_is_escaped() -> None:
     assert "&lt;b&gt;" in Table(("x",), [("<b>",)])._repr_html_()
+
+
+def test_a_number_stays_with_its_unit_and_a_phrase_may_wrap() -> None:
+    html = Table(("", "now"), [("a step", "−80.9 ms"), ("whose", "r0, because of r2")])._repr_html_()
+    wrapped = {cell.partition(">")[2].partition("<")[0]: "nowrap" not in cell for cell in html.split("<td")[1:]}
+    assert wrapped == {"a step": True, "−80.9 ms": False, "whose": True, "r0, because of r2": True}
