@@ -76,7 +76,7 @@ def rows_executed(
     *,
     rows: Annotated[int, Slider("rows of work", 1, ROWS_DRAWN, 1)] = MARKED[0],
     further_rows: Annotated[int, Slider("further graph, rows", 0, CAPTURED[-1], 1)] = 0,
-    capture_s: Annotated[float, Slider("to capture it", 0.1, 5.0, 0.1, "s")] = 0.5,
+    capture_s: Annotated[float, Slider("to capture it", 0.5, 5.0, 0.5, "s")] = 0.5,
     held_bytes: Annotated[int, Slider("it holds", 1, 256, 1, "MiB")] = 32 * MIB,
     language: str = "en",
 ) -> Figure:
