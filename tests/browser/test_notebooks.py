@@ -121,6 +121,7 @@ def test_answers_a_click_a_key_and_a_choice(explorer: ExplorerOnPage, figure: st
         explorer.back_to_book()
 
 
+@pytest.mark.long
 @each_explorer
 def test_keys_work_in_the_explorer_and_are_no_commands_to_the_notebook(explorer: ExplorerOnPage) -> None:
     page, cells = explorer.notebook.page, explorer.notebook.cells
@@ -181,6 +182,7 @@ def test_each_named_setting_draws_a_picture_of_its_own(explorer: ExplorerOnPage,
         explorer.back_to_book()
 
 
+@pytest.mark.long
 @each_explorer
 def test_nothing_is_cut_off(explorer: ExplorerOnPage, figure: str) -> None:
     page = explorer.notebook.page
