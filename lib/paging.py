@@ -1,0 +1,433 @@
+"""A paged KV pool on the CPU: blocks, block tables, reference counts, and content that is found again.
+
+A sequence reads its KV through a block table. A block is *held* while tables refer to it, *waiting* while none does but
+a submitted step still touches it, *idle* while its content can still be found, and *empty* otherwise; only idle and
+empty blocks are free. The pool moves no KV: a `Copy` that a verb returns is done by the caller, ahead of the next step.
+
+Content is named by the tokens of a block, all tokens before them and a tag, compared in full and never by a hash alone.
+Equal content in two blocks stays findable in both; the one that was findable first is found.
+"""
+
+from array import array
+from collections import OrderedDict, abc
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lib.checks import InputError, one_of, whole
+
+MOST_TOKEN_ID = 2**63 - 1
+MOST_BLOCKS = 2**24
+MOST_BLOCK_TOKENS = 2**20
+Tokens = abc.Sequence[int] | np.ndarray[Any, Any]
+
+
+class PagingError(ValueError):
+    """A verb that the pool cannot follow: too few free blocks, or misuse. The pool is as it was before."""
+
+
+class Findable(StrEnum):
+    """When a full block can be found. From admission on, a step must compute it before it is let go or read."""
+
+    ON_ADMISSION = "from admission on"
+    ONCE_DONE = "once the step that computes it is done"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What beside the tokens decides their KV; under another tag equal tokens are other content. Section 8.3.3."""
+
+    model: str = ""
+    position_rule: str = ""
+    adapter: str = ""
+    state_format: str = ""
+    salt: str = ""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not isinstance(value := getattr(self, each.name), str):
+                raise InputError(each.name, value, "a text")
+
+
+NO_TAG = Tag()
+
+
+class Copy(NamedTuple):
+    """Two blocks: what stands in the source has to be copied to the target before it is written."""
+
+    source: int
+    target: int
+
+
+class Content:
+    """One block's worth of tokens behind those of its parent, and the blocks in which their KV stands."""
+
+    __slots__ = ("blocks", "children", "key", "parent")
+
+    def __init__(self, parent: "Content | None" = None, key: Tag | bytes = b"") -> None:
+        self.parent, self.key = parent, key
+        self.children: dict[Tag | bytes, Content] = {}
+        self.blocks: list[int] = []
+
+    def child(self, key: Tag | bytes) -> "Content":
+        """The content that goes on with this key, made if there is none yet."""
+        found = self.children.get(key)
+        if found is None:
+            found = self.children[key] = Content(self, key)
+        return found
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """The tokens of one sequence and its block table.
+
+    The first `cached` tokens were found at admission; steps have been submitted for the first `computed`, which fill
+    `found_blocks` findable blocks. After its release it keeps its tokens, to be admitted again.
+    """
+
+    pool: "Pool | None"
+    tag: Tag
+    tokens: "array[int]"
+    table: list[int]
+    max_tokens: int
+    cached: int
+    computed: int
+    found_blocks: int
+    steps: "list[Step]" = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A submitted step: how much of each of its sequences had been computed before, and blocks let go since."""
+
+    computed_before: dict[Sequence, int]
+    let_go: list[int] = field(default_factory=list)
+
+
+def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
+    """Token ids as machine integers, from 1 to `at_most` of them; arrays of integers are the quick way in.
+
+    Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
+    """
+    if not isinstance(tokens, abc.Sequence | array | np.ndarray) or not 0 < len(tokens) <= at_most:
+        raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
+    if not isinstance(tokens, array | np.ndarray):
+        return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
+    ids = np.asarray(tokens)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
+        raise InputError("tokens", tokens, "whole numbers of at least 0")
+    return array("q", ids.astype(np.int64).tobytes())
+
+
+class Pool:
+    """Blocks of equal size; each verb checks all before it changes anything.
+
+    Raises InputError for values that make no sense, PagingError for misuse and for too few free blocks.
+    Source: sections 8.3.1 and 8.3.2, figures 8-10 and 8-13 to 8-16.
+    """
+
+    def __init__(self, blocks: int, block_tokens: int = 16, findable: Findable = Findable.ON_ADMISSION) -> None:
+        self.blocks = whole("blocks", blocks, at_least=1, at_most=MOST_BLOCKS)
+        self.block_tokens = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
+        self.findable = one_of("findable", findable, Findable)
+        self._references = [0] * self.blocks
+        self._touched = [0] * self.blocks  # steps in flight that touch a block for somebody who let it go
+        self._contents: list[Content | None] = [None] * self.blocks
+        self._no_tokens = Content()
+        self._empty = list(reversed(range(self.blocks)))
+        self._idle: OrderedDict[int, None] = OrderedDict()  # the least recently used first
+        self._waiting: dict[int, None] = {}
+        self._in_flight: set[Step] = set()
+
+    @property
+    def empty(self) -> int:
+        return len(self._empty)
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def free(self) -> int:
+        """Blocks that can be taken: the empty ones and the idle ones."""
+        return len(self._empty) + len(self._idle)
+
+    @property
+    def held(self) -> int:
+        return self.blocks - self.free - self.waiting
+
+    def references(self, block: int) -> int:
+        """Entries of block tables that point at a block."""
+        return self._references[whole("block", block, at_most=self.blocks - 1)]
+
+    # Admission and what it finds
+
+    def cached_tokens(self, tokens: Tokens, tag: Tag = NO_TAG) -> int:
+        """Tokens of a prompt whose KV would be found: whole blocks, and never the last token, which is computed."""
+        return len(self._find(self._checked(tokens), tag)) * self.block_tokens
+
+    def blocks_to_admit(self, tokens: Tokens, tag: Tag = NO_TAG) -> int:
+        """Free blocks that admission would use up: those it takes anew and the idle ones that it finds."""
+        ids = self._checked(tokens)
+        return self._cost(ids, self._find(ids, tag))
+
+    def can_admit(self, tokens: Tokens, tag: Tag = NO_TAG) -> bool:
+        """Whether there are blocks enough for a prompt now; InputError if it is longer than the whole pool."""
+        return self.blocks_to_admit(tokens, tag) <= self.free
+
+    def admit(self, tokens: Tokens, tag: Tag = NO_TAG, max_tokens: int | None = None) -> Sequence:
+        """A sequence that starts with these tokens; the blocks that are found it shares, for the others it takes new.
+
+        It never grows beyond `max_tokens`, by default all that the pool can hold.
+        """
+        ids, most = self._checked(tokens), self.blocks * self.block_tokens
+        if max_tokens is not None:
+            most = whole("max_tokens", max_tokens, at_least=len(ids), at_most=most)
+        found = self._find(ids, tag)
+        self._ask_for(self._cost(ids, found))
+        for block in found:
+            self._hold(block)
+        table = found + self._take(self._blocks_for(len(ids)) - len(found))
+        cached = len(found) * self.block_tokens
+        sequence = Sequence(self, tag, ids, table, most, cached, cached, len(found))
+        self._make_findable(sequence)
+        return sequence
+
+    def fork(self, sequence: Sequence) -> Sequence:
+        """Another sequence with the same tokens in the same blocks, the partly filled tail too. Figure 8-15."""
+        self._ask_about(sequence)
+        table = sequence.table[: self._blocks_for(len(sequence.tokens))]
+        for block in table:
+            self._hold(block)
+        child = replace(sequence, tokens=sequence.tokens[:], table=table, steps=sequence.steps[:])
+        for step in child.steps:
+            step.computed_before[child] = step.computed_before[sequence]
+        return child
+
+    # Growth
+
+    def can_grow(self, sequence: Sequence, tokens: int = 1) -> bool:
+        """Whether there are blocks for so many more tokens: new ones, and one to copy a shared tail into."""
+        return self._cost_to_grow(sequence, tokens) <= self.free
+
+    def grow(self, sequence: Sequence, tokens: int = 1) -> Copy | None:
+        """Take the blocks for so many more tokens without saying which, such as drafts to be verified."""
+        cost = self._cost_to_grow(sequence, tokens)
+        self._ask_for(cost)
+        copy = self._own_the_tail(sequence)
+        sequence.table += self._take(cost - (copy is not None))
+        return copy
+
+    def append(self, sequence: Sequence, token: int) -> Copy | None:
+        """Add one token; a tail that others hold or touch is copied first, a full block never is."""
+        if type(token) is not int or not 0 <= token <= MOST_TOKEN_ID:
+            token = whole("token", token, at_most=MOST_TOKEN_ID)
+        self._ask_about(sequence)
+        place, used = divmod(len(sequence.tokens), self.block_tokens)
+        # Most tokens neither begin nor fill a block, and then nothing but the sequence changes.
+        if 0 < used < self.block_tokens - 1 and len(sequence.tokens) < sequence.max_tokens:
+            tail = sequence.table[place]
+            if self._references[tail] == 1 and not self._touched[tail] and self._contents[tail] is None:
+                sequence.tokens.append(token)
+                return None
+        return self._extend(sequence, array("q", (token,)))
+
+    def extend(self, sequence: Sequence, tokens: Tokens) -> Copy | None:
+        """Add tokens, such as the next chunk of a prompt or many outputs at once."""
+        return self._extend(sequence, self._checked(tokens))
+
+    def truncate(self, sequence: Sequence, length: int) -> None:
+        """Keep the first tokens only and give back all blocks beyond them, those that growth took included."""
+        self._ask_about(sequence)
+        length = whole("length", length, at_least=1, at_most=len(sequence.tokens))
+        kept = self._blocks_for(length)
+        self._let_go(sequence.table[kept:], sequence.steps)
+        del sequence.table[kept:], sequence.tokens[length:]
+        sequence.computed = min(sequence.computed, length)
+        sequence.found_blocks = min(sequence.found_blocks, length // self.block_tokens)
+
+    def release(self, sequence: Sequence) -> None:
+        """End a sequence: its references go, from the tail on, so that a chain loses its end before its head."""
+        self._ask_about(sequence)
+        self._let_go(sequence.table, sequence.steps)
+        sequence.table, sequence.pool = [], None
+
+    # Steps on the device
+
+    def submit(self, sequences: abc.Iterable[Sequence]) -> Step:
+        """A step that computes what these sequences still have to; it touches their blocks until it is complete."""
+        group = list(sequences)
+        for sequence in group:
+            self._ask_about(sequence)
+        step = Step({sequence: sequence.computed for sequence in group})
+        if not group or len(step.computed_before) < len(group):
+            raise PagingError("a step needs sequences, each of them once")
+        for sequence in group:
+            sequence.steps.append(step)
+            sequence.computed = len(sequence.tokens)
+        self._in_flight.add(step)
+        return step
+
+    def complete(self, step: Step) -> None:
+        """The device is done with a step: blocks that only it still touched are free."""
+        if step not in self._in_flight:
+            raise PagingError("this step is not in flight: it is complete already, or another pool's")
+        self._in_flight.remove(step)
+        for sequence in step.computed_before:
+            sequence.steps.remove(step)
+            if sequence.pool is self:
+                self._make_findable(sequence)
+        for block in step.let_go:
+            self._touched[block] -= 1
+            if not self._references[block] and not self._touched[block]:
+                del self._waiting[block]
+                self._rest(block)
+
+    # Where KV stands
+
+    def slots(self, sequence: Sequence, first: int, beyond: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Where the KV of the positions from `first` to the one before `beyond` stands: block x block size + offset."""
+        self._ask_about(sequence)
+        beyond = whole("beyond", beyond, at_most=len(sequence.table) * self.block_tokens)
+        places, offsets = np.divmod(np.arange(whole("first", first, at_most=beyond), beyond), self.block_tokens)
+        return np.asarray(sequence.table, np.int64)[places] * self.block_tokens + offsets
+
+    def slots_to_write(self, sequence: Sequence, first: int, beyond: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The same, for positions that the next step of this sequence writes; PagingError for any other."""
+        slots = self.slots(sequence, first, beyond)
+        if first < sequence.computed:
+            raise PagingError(f"position {first} is not to be written: the first {sequence.computed} are shared or done")
+        return slots
+
+    # What the verbs are made of
+
+    def _ask_about(self, sequence: Sequence) -> None:
+        if getattr(sequence, "pool", None) is not self:
+            raise PagingError("this is no sequence of the pool: it is released already, or another pool's")
+
+    def _ask_for(self, blocks: int) -> None:
+        if blocks > self.free:
+            raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
+
+    def _checked(self, tokens: Tokens) -> "array[int]":
+        return token_ids(tokens, at_most=self.blocks * self.block_tokens)
+
+    def _blocks_for(self, tokens: int) -> int:
+        return -(-tokens // self.block_tokens)
+
+    def _find(self, ids: "array[int]", tag: Tag) -> list[int]:
+        if not isinstance(tag, Tag):
+            raise InputError("tag", tag, "a Tag")
+        size, found = self.block_tokens, list[int]()
+        content = self._no_tokens.children.get(tag)
+        for start in range(0, (len(ids) - 1) // size * size, size):
+            content = content and content.children.get(ids[start : start + size].tobytes())
+            if not content or not content.blocks:
+                break
+            found.append(content.blocks[0])
+        return found
+
+    def _cost(self, ids: "array[int]", found: list[int]) -> int:
+        return self._blocks_for(len(ids)) - len(found) + sum(block in self._idle for block in found)
+
+    def _cost_to_grow(self, sequence: Sequence, tokens: int) -> int:
+        self._ask_about(sequence)
+        length = len(sequence.tokens) + whole("tokens", tokens, at_least=1)
+        if length > sequence.max_tokens:
+            raise PagingError(f"{length} tokens would be more than the max_tokens of the sequence, {sequence.max_tokens}")
+        return max(self._blocks_for(length) - len(sequence.table), 0) + self._must_copy(sequence)
+
+    def _must_copy(self, sequence: Sequence) -> bool:
+        place, used = divmod(len(sequence.tokens), self.block_tokens)
+        if not used:
+            return False
+        tail = sequence.table[place]
+        return self._references[tail] > 1 or self._touched[tail] > 0
+
+    def _own_the_tail(self, sequence: Sequence) -> Copy | None:
+        place, used = divmod(len(sequence.tokens), self.block_tokens)
+        if self._must_copy(sequence):
+            copy = Copy(sequence.table[place], *self._take(1))
+            sequence.table[place] = copy.target
+            self._let_go([copy.source], sequence.steps)
+            return copy
+        if used and self._contents[sequence.table[place]]:
+            self._forget(sequence.table[place])
+        return None
+
+    def _extend(self, sequence: Sequence, ids: "array[int]") -> Copy | None:
+        copy = self.grow(sequence, len(ids))
+        sequence.tokens += ids
+        self._make_findable(sequence)
+        return copy
+
+    def _make_findable(self, sequence: Sequence) -> None:
+        size, ready = self.block_tokens, self._ready_tokens(sequence) // self.block_tokens
+        if ready <= sequence.found_blocks:
+            return
+        before = sequence.table[sequence.found_blocks - 1]
+        content = self._contents[before] if sequence.found_blocks else self._no_tokens.child(sequence.tag)
+        for place in range(sequence.found_blocks, ready):
+            assert content is not None
+            content = content.child(sequence.tokens[place * size : (place + 1) * size].tobytes())
+            block = sequence.table[place]
+            if self._contents[block] is None:
+                content.blocks.append(block)
+                self._contents[block] = content
+            assert self._contents[block] is content
+        sequence.found_blocks = ready
+
+    def _ready_tokens(self, sequence: Sequence) -> int:
+        if self.findable == Findable.ON_ADMISSION:
+            return len(sequence.tokens)
+        if self.findable == Findable.NEVER:
+            return 0
+        return min([sequence.computed, *(step.computed_before[sequence] for step in sequence.steps)])
+
+    def _hold(self, block: int) -> None:
+        if not self._references[block]:
+            del (self._waiting if self._touched[block] else self._idle)[block]
+        self._references[block] += 1
+
+    def _take(self, blocks: int) -> list[int]:
+        """Blocks of one reference each: empty ones, then the least recently used idle ones, which lose their content."""
+        taken = []
+        for _ in range(blocks):
+            block = self._empty.pop() if self._empty else self._forget(self._idle.popitem(last=False)[0])
+            self._references[block] = 1
+            taken.append(block)
+        return taken
+
+    def _let_go(self, blocks: list[int], steps: list[Step]) -> None:
+        for block in reversed(blocks):
+            self._references[block] -= 1
+            for step in steps:
+                step.let_go.append(block)
+                self._touched[block] += 1
+            if not self._references[block]:
+                self._rest(block)
+
+    def _rest(self, block: int) -> None:
+        if self._touched[block]:
+            self._waiting[block] = None
+        elif self._contents[block]:
+            self._idle[block] = None
+        else:
+            self._empty.append(block)
+
+    def _forget(self, block: int) -> int:
+        content = self._contents[block]
+        assert content is not None
+        self._contents[block] = None
+        content.blocks.remove(block)
+        while content.parent and not content.blocks and not content.children:
+            del content.parent.children[content.key]
+            content = content.parent
+        return block
