@@ -101,8 +101,9 @@ class Sequence:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A submitted step: how much of each of its sequences had been computed before, and blocks let go since."""
+    """A submitted step: the tables it goes by, what had been computed before it, and blocks let go since."""
 
+    tables: dict[Sequence, list[int]]
     computed_before: dict[Sequence, int]
     let_go: list[int] = field(default_factory=list)
 
@@ -248,7 +249,7 @@ class Pool:
         self._ask_about(sequence)
         length = whole("length", length, at_least=1, at_most=len(sequence.tokens))
         kept = self._blocks_for(length)
-        self._let_go(sequence.table[kept:], sequence.steps)
+        self._let_go(sequence, sequence.table[kept:])
         del sequence.table[kept:], sequence.tokens[length:]
         sequence.computed = min(sequence.computed, length)
         sequence.found_blocks = min(sequence.found_blocks, length // self.block_tokens)
@@ -256,7 +257,7 @@ class Pool:
     def release(self, sequence: Sequence) -> None:
         """End a sequence: its references go, from the tail on, so that a chain loses its end before its head."""
         self._ask_about(sequence)
-        self._let_go(sequence.table, sequence.steps)
+        self._let_go(sequence, sequence.table)
         sequence.table, sequence.pool = [], None
 
     # Steps on the device
@@ -266,9 +267,9 @@ class Pool:
         group = list(sequences)
         for sequence in group:
             self._ask_about(sequence)
-        step = Step({sequence: sequence.computed for sequence in group})
-        if not group or len(step.computed_before) < len(group):
+        if not group or len(set(group)) < len(group):
             raise PagingError("a step needs sequences, each of them once")
+        step = Step({each: each.table[:] for each in group}, {each: each.computed for each in group})
         for sequence in group:
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
@@ -286,9 +287,9 @@ class Pool:
                 self._make_findable(sequence)
         for block in step.let_go:
             self._touched[block] -= 1
-            if not self._references[block] and not self._touched[block]:
-                del self._waiting[block]
-                self._rest(block)
+        for block in [block for block in self._waiting if not self._touched[block]]:
+            del self._waiting[block]
+            self._rest(block)
 
     # Where KV stands
 
@@ -356,7 +357,7 @@ class Pool:
         if self._must_copy(sequence):
             copy = Copy(sequence.table[place], *self._take(1))
             sequence.table[place] = copy.target
-            self._let_go([copy.source], sequence.steps)
+            self._let_go(sequence, [copy.source])
             return copy
         if used and self._contents[sequence.table[place]]:
             self._forget(sequence.table[place])
@@ -405,12 +406,14 @@ class Pool:
             taken.append(block)
         return taken
 
-    def _let_go(self, blocks: list[int], steps: list[Step]) -> None:
+    def _let_go(self, sequence: Sequence, blocks: list[int]) -> None:
+        touched_by = [(step, set(step.tables.get(sequence, ()))) for step in sequence.steps]
         for block in reversed(blocks):
             self._references[block] -= 1
-            for step in steps:
-                step.let_go.append(block)
-                self._touched[block] += 1
+            for step, touched in touched_by:
+                if block in touched:
+                    step.let_go.append(block)
+                    self._touched[block] += 1
             if not self._references[block]:
                 self._rest(block)
 
