@@ -305,6 +305,8 @@ class Pool:
         slots = self.slots(sequence, first, beyond)
         if first < sequence.computed:
             raise PagingError(f"position {first} is not to be written: the first {sequence.computed} are shared or done")
+        if beyond > len(sequence.tokens) and not self._owns_its_tail(sequence):
+            raise PagingError(f"position {beyond - 1} is in a block of others: grow makes a copy of it first")
         return slots
 
     # What the verbs are made of
@@ -351,6 +353,10 @@ class Pool:
             return False
         tail = sequence.table[place]
         return self._references[tail] > 1 or self._touched[tail] > 0
+
+    def _owns_its_tail(self, sequence: Sequence) -> bool:
+        place, used = divmod(len(sequence.tokens), self.block_tokens)
+        return not used or not (self._must_copy(sequence) or self._contents[sequence.table[place]])
 
     def _own_the_tail(self, sequence: Sequence) -> Copy | None:
         place, used = divmod(len(sequence.tokens), self.block_tokens)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lib.checks import InputError
 from lib.paging import NO_TAG, Copy, Findable, PagingError, Pool, Sequence, Step, Tag
@@ -119,6 +119,7 @@ def is_refused(pool: Pool, live: Iterable[Sequence], verb: Callable[..., object]
 # Against the plain pool, with a device that computes late
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=9)
+PICK = st.integers(0, 63)
 TAGS = st.sampled_from((NO_TAG, OTHER))
 
 
@@ -129,16 +130,22 @@ class BesideThePlainPool(RuleBasedStateMachine):
     makes blocks findable from admission on asks for.
     """
 
-    @initialize(blocks=st.integers(1, 9), size=st.integers(1, 4), findable=st.sampled_from(RULES))
+    @initialize(blocks=st.integers(2, 12), size=st.integers(1, 3), findable=st.sampled_from(RULES))
     def start(self, blocks: int, size: int, findable: Findable) -> None:
         self.pool, self.plain = Pool(blocks, size, findable), PlainPool(blocks, size, findable)
         self.live: dict[int, Sequence] = {}
         self.steps: dict[int, Step] = {}
         self.queue: deque[tuple[int, Callable[[], None]]] = deque()
         self.memory: dict[int, tuple[Any, ...]] = {}
+        self.said: list[tuple[Tag, list[int]]] = []
+        self.admit([0], NO_TAG)
 
-    def one(self, data: st.DataObject) -> tuple[int, Sequence]:
-        name = data.draw(st.sampled_from(sorted(self.live)))
+    def one(self, pick: int) -> tuple[int, Sequence]:
+        if not self.live:
+            while self.steps:
+                self.complete(0)
+            self.admit([0], NO_TAG)
+        name = sorted(self.live)[pick % len(self.live)]
         return name, self.live[name]
 
     def copied(self, copy: Copy | None, plain: tuple[int, int] | None) -> None:
@@ -173,30 +180,33 @@ class BesideThePlainPool(RuleBasedStateMachine):
         sequence = pool.admit(np.array(tokens), tag)
         assert pool.free == free - cost
         self.live[self.plain.admit(tokens, tag)] = sequence
+        self.said.append((tag, tokens))
         assert sequence.cached == len(found) * size
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data(), tokens=TOKENS)
-    def extend(self, data: st.DataObject, tokens: list[int]) -> None:
-        name, sequence = self.one(data)
+    @rule(pick=PICK, tokens=TOKENS)
+    def admit_one_that_goes_on(self, pick: int, tokens: list[int]) -> None:
+        tag, said = self.said[pick % len(self.said)]
+        self.admit([*said, *tokens[: pick % 3]], tag)
+
+    @rule(pick=PICK, tokens=TOKENS)
+    def extend(self, pick: int, tokens: list[int]) -> None:
+        name, sequence = self.one(pick)
         if not self.may_grow(name, sequence, len(tokens)):
             is_refused(self.pool, self.live.values(), self.pool.extend, sequence, tokens)
             return
         self.copied(self.pool.extend(sequence, tokens), self.plain.extend(name, tokens))
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data(), token=st.integers(0, 1))
-    def append(self, data: st.DataObject, token: int) -> None:
-        name, sequence = self.one(data)
+    @rule(pick=PICK, token=st.integers(0, 1))
+    def append(self, pick: int, token: int) -> None:
+        name, sequence = self.one(pick)
         if not self.may_grow(name, sequence, 1):
             is_refused(self.pool, self.live.values(), self.pool.append, sequence, token)
             return
         self.copied(self.pool.append(sequence, token), self.plain.extend(name, [token]))
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data(), tokens=st.integers(1, 6))
-    def grow(self, data: st.DataObject, tokens: int) -> None:
-        name, sequence = self.one(data)
+    @rule(pick=PICK, tokens=st.integers(1, 6))
+    def grow(self, pick: int, tokens: int) -> None:
+        name, sequence = self.one(pick)
         if not self.may_grow(name, sequence, tokens):
             is_refused(self.pool, self.live.values(), self.pool.grow, sequence, tokens)
             return
@@ -211,26 +221,23 @@ class BesideThePlainPool(RuleBasedStateMachine):
         assert self.pool.can_grow(sequence, tokens) == self.room(needed, [])
         return self.pool.can_grow(sequence, tokens)
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data())
-    def fork(self, data: st.DataObject) -> None:
-        name, sequence = self.one(data)
+    @rule(pick=PICK)
+    def fork(self, pick: int) -> None:
+        name, sequence = self.one(pick)
         self.live[self.plain.fork(name)] = self.pool.fork(sequence)
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data())
-    def truncate(self, data: st.DataObject) -> None:
+    @rule(pick=PICK, keep=PICK)
+    def truncate(self, pick: int, keep: int) -> None:
         self.compute_what_is_pending()
-        name, sequence = self.one(data)
-        length = data.draw(st.integers(1, len(sequence.tokens)))
+        name, sequence = self.one(pick)
+        length = 1 + keep % len(sequence.tokens)
         self.pool.truncate(sequence, length)
         self.plain.truncate(name, length)
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
+    @rule(pick=PICK)
+    def release(self, pick: int) -> None:
         self.compute_what_is_pending()
-        name, sequence = self.one(data)
+        name, sequence = self.one(pick)
         self.pool.release(sequence)
         self.plain.release(name)
         del self.live[name]
@@ -241,26 +248,28 @@ class BesideThePlainPool(RuleBasedStateMachine):
         if any(len(sequence.tokens) > sequence.computed for sequence in self.live.values()):
             self.submit_these(set())
 
-    @precondition(lambda self: self.live)
-    @rule(data=st.data())
-    def submit(self, data: st.DataObject) -> None:
-        self.submit_these(data.draw(st.sets(st.sampled_from(sorted(self.live)), min_size=1)))
+    @rule(pick=PICK)
+    def submit(self, pick: int) -> None:
+        self.submit_these({self.one(pick)[0], self.one(pick // 2)[0]})
 
     def submit_these(self, chosen: set[int]) -> None:
         pending = {name for name, one in self.live.items() if len(one.tokens) > one.computed}
         group = sorted(chosen | pending)
         writes: dict[int, tuple[Any, ...]] = {}
         reads: dict[int, tuple[Any, ...]] = {}
-        for sequence in (self.live[name] for name in group):
+        for name, sequence in ((name, self.live[name]) for name in group):
             length, capacity = len(sequence.tokens), len(sequence.table) * self.pool.block_tokens
-            slots = self.pool.slots(sequence, 0, capacity).tolist()
-            at = slots[sequence.computed :]
-            assert self.pool.slots_to_write(sequence, sequence.computed, capacity).tolist() == at
-            for position, slot in enumerate(at, start=sequence.computed):
-                drafted = position >= length and writes.get(slot) is None
-                if position < length or drafted:
-                    writes[slot] = self.text(sequence, position) if position < length else ("draft",)
-            reads |= {slot: self.text(sequence, position) for position, slot in enumerate(slots[:length])}
+            slots = self.pool.slots(sequence, 0, length).tolist()
+            reads |= {slot: self.text(sequence, position) for position, slot in enumerate(slots)}
+            at = self.pool.slots_to_write(sequence, sequence.computed, length).tolist()
+            assert at == slots[sequence.computed :]
+            writes |= {slot: reads[slot] for slot in at}
+            tail = self.plain.tail(name)
+            if tail is None or not (self.plain.must_copy(name) or tail in self.plain.content):
+                drafts = self.pool.slots_to_write(sequence, length, capacity).tolist()
+                writes |= dict.fromkeys(drafts, ("draft",))
+            else:
+                is_refused(self.pool, self.live.values(), self.pool.slots_to_write, sequence, length, capacity)
 
         def run() -> None:
             self.memory.update(writes)
@@ -271,10 +280,11 @@ class BesideThePlainPool(RuleBasedStateMachine):
         self.steps[name] = step
         self.queue.append((name, run))
 
-    @precondition(lambda self: self.steps)
-    @rule(data=st.data())
-    def complete(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.steps)))
+    @rule(pick=PICK)
+    def complete(self, pick: int) -> None:
+        if not self.steps:
+            return
+        name = sorted(self.steps)[pick % len(self.steps)]
         while any(at == name for at, _ in self.queue):
             self.queue.popleft()[1]()
         step = self.steps.pop(name)
