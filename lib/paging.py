@@ -113,12 +113,13 @@ def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
     """
-    if not isinstance(tokens, abc.Sequence | array | np.ndarray) or not 0 < len(tokens) <= at_most:
+    is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, abc.Sequence | array)
+    if not is_row or not 0 < len(tokens) <= at_most:
         raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
     if not isinstance(tokens, array | np.ndarray):
         return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
     ids = np.asarray(tokens)
-    if ids.ndim != 1 or ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
+    if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
         raise InputError("tokens", tokens, "whole numbers of at least 0")
     return array("q", ids.astype(np.int64).tobytes())
 
@@ -304,7 +305,9 @@ class Pool:
         """The same, for positions that the next step of this sequence writes; PagingError for any other."""
         slots = self.slots(sequence, first, beyond)
         if first < sequence.computed:
-            raise PagingError(f"position {first} is not to be written: the first {sequence.computed} are shared or done")
+            raise PagingError(
+                f"position {first} is not to be written: the first {sequence.computed} are shared or done"
+            )
         if beyond > len(sequence.tokens) and not self._owns_its_tail(sequence):
             raise PagingError(f"position {beyond - 1} is in a block of others: grow makes a copy of it first")
         return slots
@@ -344,7 +347,9 @@ class Pool:
         self._ask_about(sequence)
         length = len(sequence.tokens) + whole("tokens", tokens, at_least=1)
         if length > sequence.max_tokens:
-            raise PagingError(f"{length} tokens would be more than the max_tokens of the sequence, {sequence.max_tokens}")
+            raise PagingError(
+                f"{length} tokens would be more than the max_tokens of the sequence, {sequence.max_tokens}"
+            )
         return max(self._blocks_for(length) - len(sequence.table), 0) + self._must_copy(sequence)
 
     def _must_copy(self, sequence: Sequence) -> bool:
