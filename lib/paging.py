@@ -84,8 +84,9 @@ class Content:
 class Sequence:
     """The tokens of one sequence and its block table.
 
-    The first `cached` tokens were found at admission; steps have been submitted for the first `computed`, which fill
-    `found_blocks` findable blocks. After its release it keeps its tokens, to be admitted again.
+    The first `cached` tokens were found at admission; steps have been submitted for the first `computed`. Its first
+    `found_blocks` blocks are findable, and `open_slots` of its tail are its own to write without filling the block.
+    After its release it keeps its tokens, to be admitted again.
     """
 
     pool: "Pool | None"
@@ -96,6 +97,7 @@ class Sequence:
     cached: int
     computed: int
     found_blocks: int
+    open_slots: int = 0
     steps: "list[Step]" = field(default_factory=list)
 
 
@@ -108,7 +110,7 @@ class Step:
     let_go: list[int] = field(default_factory=list)
 
 
-def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
+def _token_ids(tokens: Tokens, at_most: int) -> "array[int]":
     """Token ids as machine integers, from 1 to `at_most` of them; arrays of integers are the quick way in.
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
@@ -194,8 +196,7 @@ class Pool:
             most = whole("max_tokens", max_tokens, at_least=len(ids), at_most=most)
         found = self._find(ids, tag)
         self._ask_for(self._cost(ids, found))
-        for block in found:
-            self._hold(block)
+        self._hold(found)
         table = found + self._take(self._blocks_for(len(ids)) - len(found))
         cached = len(found) * self.block_tokens
         sequence = Sequence(self, tag, ids, table, most, cached, cached, len(found))
@@ -206,8 +207,8 @@ class Pool:
         """Another sequence with the same tokens in the same blocks, the partly filled tail too. Figure 8-15."""
         self._ask_about(sequence)
         table = sequence.table[: self._blocks_for(len(sequence.tokens))]
-        for block in table:
-            self._hold(block)
+        self._hold(table)
+        sequence.open_slots = 0
         child = replace(sequence, tokens=sequence.tokens[:], table=table, steps=sequence.steps[:])
         for step in child.steps:
             step.computed_before[child] = step.computed_before[sequence]
@@ -217,29 +218,20 @@ class Pool:
 
     def can_grow(self, sequence: Sequence, tokens: int = 1) -> bool:
         """Whether there are blocks for so many more tokens: new ones, and one to copy a shared tail into."""
-        return self._cost_to_grow(sequence, tokens) <= self.free
+        return self._cost_to_grow(sequence, whole("tokens", tokens, at_least=1)) <= self.free
 
     def grow(self, sequence: Sequence, tokens: int = 1) -> Copy | None:
         """Take the blocks for so many more tokens without saying which, such as drafts to be verified."""
-        cost = self._cost_to_grow(sequence, tokens)
-        self._ask_for(cost)
-        copy = self._own_the_tail(sequence)
-        sequence.table += self._take(cost - (copy is not None))
-        return copy
+        return self._grow(sequence, whole("tokens", tokens, at_least=1))
 
     def append(self, sequence: Sequence, token: int) -> Copy | None:
         """Add one token; a tail that others hold or touch is copied first, a full block never is."""
-        if type(token) is not int or not 0 <= token <= MOST_TOKEN_ID:
-            token = whole("token", token, at_most=MOST_TOKEN_ID)
-        self._ask_about(sequence)
-        place, used = divmod(len(sequence.tokens), self.block_tokens)
-        # Most tokens neither begin nor fill a block, and then nothing but the sequence changes.
-        if 0 < used < self.block_tokens - 1 and len(sequence.tokens) < sequence.max_tokens:
-            tail = sequence.table[place]
-            if self._references[tail] == 1 and not self._touched[tail] and self._contents[tail] is None:
+        if getattr(sequence, "pool", None) is self and sequence.open_slots > 0:
+            if type(token) is int and 0 <= token <= MOST_TOKEN_ID:
                 sequence.tokens.append(token)
+                sequence.open_slots -= 1
                 return None
-        return self._extend(sequence, array("q", (token,)))
+        return self._extend(sequence, array("q", (whole("token", token, at_most=MOST_TOKEN_ID),)))
 
     def extend(self, sequence: Sequence, tokens: Tokens) -> Copy | None:
         """Add tokens, such as the next chunk of a prompt or many outputs at once."""
@@ -252,6 +244,7 @@ class Pool:
         kept = self._blocks_for(length)
         self._let_go(sequence, sequence.table[kept:])
         del sequence.table[kept:], sequence.tokens[length:]
+        sequence.open_slots = 0
         sequence.computed = min(sequence.computed, length)
         sequence.found_blocks = min(sequence.found_blocks, length // self.block_tokens)
 
@@ -288,9 +281,10 @@ class Pool:
                 self._make_findable(sequence)
         for block in step.let_go:
             self._touched[block] -= 1
-        for block in [block for block in self._waiting if not self._touched[block]]:
+        done = [block for block in self._waiting if not self._touched[block]]
+        for block in done:
             del self._waiting[block]
-            self._rest(block)
+        self._rest(done)
 
     # Where KV stands
 
@@ -323,29 +317,34 @@ class Pool:
             raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
 
     def _checked(self, tokens: Tokens) -> "array[int]":
-        return token_ids(tokens, at_most=self.blocks * self.block_tokens)
+        return _token_ids(tokens, at_most=self.blocks * self.block_tokens)
 
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 
+    def _keys(self, ids: "array[int]") -> abc.Iterator[bytes]:
+        """The bytes of the tokens of each full block."""
+        written, width = ids.tobytes(), ids.itemsize * self.block_tokens
+        return (written[start - width : start] for start in range(width, len(written) + 1, width))
+
     def _find(self, ids: "array[int]", tag: Tag) -> list[int]:
         if not isinstance(tag, Tag):
             raise InputError("tag", tag, "a Tag")
-        size, found = self.block_tokens, list[int]()
+        found = list[int]()
         content = self._no_tokens.children.get(tag)
-        for start in range(0, (len(ids) - 1) // size * size, size):
-            content = content and content.children.get(ids[start : start + size].tobytes())
+        for key in self._keys(ids[:-1]):
+            content = content and content.children.get(key)
             if not content or not content.blocks:
                 break
             found.append(content.blocks[0])
         return found
 
     def _cost(self, ids: "array[int]", found: list[int]) -> int:
-        return self._blocks_for(len(ids)) - len(found) + sum(block in self._idle for block in found)
+        return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))
 
     def _cost_to_grow(self, sequence: Sequence, tokens: int) -> int:
         self._ask_about(sequence)
-        length = len(sequence.tokens) + whole("tokens", tokens, at_least=1)
+        length = len(sequence.tokens) + tokens
         if length > sequence.max_tokens:
             raise PagingError(
                 f"{length} tokens would be more than the max_tokens of the sequence, {sequence.max_tokens}"
@@ -374,25 +373,33 @@ class Pool:
             self._forget(sequence.table[place])
         return None
 
+    def _grow(self, sequence: Sequence, tokens: int) -> Copy | None:
+        cost = self._cost_to_grow(sequence, tokens)
+        self._ask_for(cost)
+        copy = self._own_the_tail(sequence)
+        sequence.table += self._take(cost - (copy is not None))
+        return copy
+
     def _extend(self, sequence: Sequence, ids: "array[int]") -> Copy | None:
-        copy = self.grow(sequence, len(ids))
+        copy = self._grow(sequence, len(ids))
         sequence.tokens += ids
+        left = -len(sequence.tokens) % self.block_tokens
+        sequence.open_slots = min(left - 1, sequence.max_tokens - len(sequence.tokens))
         self._make_findable(sequence)
         return copy
 
     def _make_findable(self, sequence: Sequence) -> None:
-        size, ready = self.block_tokens, self._ready_tokens(sequence) // self.block_tokens
-        if ready <= sequence.found_blocks:
+        first, ready = sequence.found_blocks, self._ready_tokens(sequence) // self.block_tokens
+        if ready <= first:
             return
-        before = sequence.table[sequence.found_blocks - 1]
-        content = self._contents[before] if sequence.found_blocks else self._no_tokens.child(sequence.tag)
-        for place in range(sequence.found_blocks, ready):
+        content = self._contents[sequence.table[first - 1]] if first else self._no_tokens.child(sequence.tag)
+        keys = self._keys(sequence.tokens[first * self.block_tokens : ready * self.block_tokens])
+        for block, key in zip(sequence.table[first:ready], keys, strict=True):
             assert content is not None
-            content = content.child(sequence.tokens[place * size : (place + 1) * size].tobytes())
-            block = sequence.table[place]
+            content = content.child(key)
             if self._contents[block] is None:
-                content.blocks.append(block)
                 self._contents[block] = content
+                content.blocks.append(block)
             assert self._contents[block] is content
         sequence.found_blocks = ready
 
@@ -403,10 +410,11 @@ class Pool:
             return 0
         return min([sequence.computed, *(step.computed_before[sequence] for step in sequence.steps)])
 
-    def _hold(self, block: int) -> None:
-        if not self._references[block]:
-            del (self._waiting if self._touched[block] else self._idle)[block]
-        self._references[block] += 1
+    def _hold(self, blocks: list[int]) -> None:
+        for block in blocks:
+            if not self._references[block]:
+                del (self._waiting if self._touched[block] else self._idle)[block]
+            self._references[block] += 1
 
     def _take(self, blocks: int) -> list[int]:
         """Blocks of one reference each: empty ones, then the least recently used idle ones, which lose their content."""
@@ -425,16 +433,16 @@ class Pool:
                 if block in touched:
                     step.let_go.append(block)
                     self._touched[block] += 1
-            if not self._references[block]:
-                self._rest(block)
+        self._rest([block for block in reversed(blocks) if not self._references[block]])
 
-    def _rest(self, block: int) -> None:
-        if self._touched[block]:
-            self._waiting[block] = None
-        elif self._contents[block]:
-            self._idle[block] = None
-        else:
-            self._empty.append(block)
+    def _rest(self, blocks: list[int]) -> None:
+        for block in blocks:
+            if self._touched[block]:
+                self._waiting[block] = None
+            elif self._contents[block]:
+                self._idle[block] = None
+            else:
+                self._empty.append(block)
 
     def _forget(self, block: int) -> int:
         content = self._contents[block]
