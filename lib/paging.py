@@ -218,7 +218,7 @@ class Pool:
 
     def can_grow(self, sequence: Sequence, tokens: int = 1) -> bool:
         """Whether there are blocks for so many more tokens: new ones, and one to copy a shared tail into."""
-        return self._cost_to_grow(sequence, whole("tokens", tokens, at_least=1)) <= self.free
+        return sum(self._growth(sequence, whole("tokens", tokens, at_least=1))) <= self.free
 
     def grow(self, sequence: Sequence, tokens: int = 1) -> Copy | None:
         """Take the blocks for so many more tokens without saying which, such as drafts to be verified."""
@@ -226,12 +226,13 @@ class Pool:
 
     def append(self, sequence: Sequence, token: int) -> Copy | None:
         """Add one token; a tail that others hold or touch is copied first, a full block never is."""
-        if getattr(sequence, "pool", None) is self and sequence.open_slots > 0:
-            if type(token) is int and 0 <= token <= MOST_TOKEN_ID:
-                sequence.tokens.append(token)
-                sequence.open_slots -= 1
-                return None
-        return self._extend(sequence, array("q", (whole("token", token, at_most=MOST_TOKEN_ID),)))
+        if type(token) is not int or not 0 <= token <= MOST_TOKEN_ID:
+            token = whole("token", token, at_most=MOST_TOKEN_ID)
+        if getattr(sequence, "pool", None) is not self or sequence.open_slots <= 0:
+            return self._extend(sequence, (token,))
+        sequence.tokens.append(token)
+        sequence.open_slots -= 1
+        return None
 
     def extend(self, sequence: Sequence, tokens: Tokens) -> Copy | None:
         """Add tokens, such as the next chunk of a prompt or many outputs at once."""
@@ -302,7 +303,8 @@ class Pool:
             raise PagingError(
                 f"position {first} is not to be written: the first {sequence.computed} are shared or done"
             )
-        if beyond > len(sequence.tokens) and not self._owns_its_tail(sequence):
+        tail = self._tail(sequence)
+        if beyond > len(sequence.tokens) and tail is not None and (self._shares(tail) or self._contents[tail]):
             raise PagingError(f"position {beyond - 1} is in a block of others: grow makes a copy of it first")
         return slots
 
@@ -322,18 +324,13 @@ class Pool:
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 
-    def _keys(self, ids: "array[int]") -> abc.Iterator[bytes]:
-        """The bytes of the tokens of each full block."""
-        written, width = ids.tobytes(), ids.itemsize * self.block_tokens
-        return (written[start - width : start] for start in range(width, len(written) + 1, width))
-
     def _find(self, ids: "array[int]", tag: Tag) -> list[int]:
         if not isinstance(tag, Tag):
             raise InputError("tag", tag, "a Tag")
-        found = list[int]()
+        found, written, width = list[int](), ids.tobytes(), ids.itemsize * self.block_tokens
         content = self._no_tokens.children.get(tag)
-        for key in self._keys(ids[:-1]):
-            content = content and content.children.get(key)
+        for start in range(0, len(written) - width, width):
+            content = content and content.children.get(written[start : start + width])
             if not content or not content.blocks:
                 break
             found.append(content.blocks[0])
@@ -342,61 +339,54 @@ class Pool:
     def _cost(self, ids: "array[int]", found: list[int]) -> int:
         return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))
 
-    def _cost_to_grow(self, sequence: Sequence, tokens: int) -> int:
+    def _growth(self, sequence: Sequence, tokens: int) -> tuple[int, bool]:
+        """The blocks that so many more tokens need, and whether the tail must be copied into one more."""
         self._ask_about(sequence)
         length = len(sequence.tokens) + tokens
         if length > sequence.max_tokens:
-            raise PagingError(
-                f"{length} tokens would be more than the max_tokens of the sequence, {sequence.max_tokens}"
-            )
-        return max(self._blocks_for(length) - len(sequence.table), 0) + self._must_copy(sequence)
+            raise PagingError(f"{length} tokens are more than the max_tokens of the sequence, {sequence.max_tokens}")
+        return max(self._blocks_for(length) - len(sequence.table), 0), self._shares(self._tail(sequence))
 
-    def _must_copy(self, sequence: Sequence) -> bool:
+    def _tail(self, sequence: Sequence) -> int | None:
+        """The block that is partly filled, if one is."""
         place, used = divmod(len(sequence.tokens), self.block_tokens)
-        if not used:
-            return False
-        tail = sequence.table[place]
-        return self._references[tail] > 1 or self._touched[tail] > 0
+        return sequence.table[place] if used else None
 
-    def _owns_its_tail(self, sequence: Sequence) -> bool:
-        place, used = divmod(len(sequence.tokens), self.block_tokens)
-        return not used or not (self._must_copy(sequence) or self._contents[sequence.table[place]])
-
-    def _own_the_tail(self, sequence: Sequence) -> Copy | None:
-        place, used = divmod(len(sequence.tokens), self.block_tokens)
-        if self._must_copy(sequence):
-            copy = Copy(sequence.table[place], *self._take(1))
-            sequence.table[place] = copy.target
-            self._let_go(sequence, [copy.source])
-            return copy
-        if used and self._contents[sequence.table[place]]:
-            self._forget(sequence.table[place])
-        return None
+    def _shares(self, tail: int | None) -> bool:
+        return tail is not None and (self._references[tail] > 1 or self._touched[tail] > 0)
 
     def _grow(self, sequence: Sequence, tokens: int) -> Copy | None:
-        cost = self._cost_to_grow(sequence, tokens)
-        self._ask_for(cost)
-        copy = self._own_the_tail(sequence)
-        sequence.table += self._take(cost - (copy is not None))
+        new, must_copy = self._growth(sequence, tokens)
+        self._ask_for(new + must_copy)
+        copy, tail = None, self._tail(sequence)
+        if must_copy:
+            assert tail is not None
+            copy = Copy(tail, *self._take(1))
+            sequence.table[len(sequence.tokens) // self.block_tokens] = copy.target
+            self._let_go(sequence, [tail])
+        elif tail is not None and self._contents[tail]:
+            self._forget(tail)
+        sequence.table += self._take(new)
         return copy
 
-    def _extend(self, sequence: Sequence, ids: "array[int]") -> Copy | None:
+    def _extend(self, sequence: Sequence, ids: "abc.Collection[int]") -> Copy | None:
         copy = self._grow(sequence, len(ids))
-        sequence.tokens += ids
-        left = -len(sequence.tokens) % self.block_tokens
-        sequence.open_slots = min(left - 1, sequence.max_tokens - len(sequence.tokens))
+        sequence.tokens.extend(ids)
+        length = len(sequence.tokens)
+        sequence.open_slots = min(-length % self.block_tokens - 1, sequence.max_tokens - length)
         self._make_findable(sequence)
         return copy
 
     def _make_findable(self, sequence: Sequence) -> None:
-        first, ready = sequence.found_blocks, self._ready_tokens(sequence) // self.block_tokens
+        size, first = self.block_tokens, sequence.found_blocks
+        ready = self._ready_tokens(sequence) // size
         if ready <= first:
             return
         content = self._contents[sequence.table[first - 1]] if first else self._no_tokens.child(sequence.tag)
-        keys = self._keys(sequence.tokens[first * self.block_tokens : ready * self.block_tokens])
-        for block, key in zip(sequence.table[first:ready], keys, strict=True):
+        written, width = sequence.tokens[first * size : ready * size].tobytes(), sequence.tokens.itemsize * size
+        for place, block in enumerate(sequence.table[first:ready]):
             assert content is not None
-            content = content.child(key)
+            content = content.child(written[place * width : (place + 1) * width])
             if self._contents[block] is None:
                 self._contents[block] = content
                 content.blocks.append(block)
