@@ -10,18 +10,17 @@ Equal content in two blocks stays findable in both; the one that was findable fi
 
 from array import array
 from collections import OrderedDict, abc
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lib.block_content import MOST_TOKEN_ID, NO_TAG, Content, Tag, Tokens, block_keys, token_ids
 from lib.checks import InputError, one_of, whole
 
-MOST_TOKEN_ID = 2**63 - 1
 MOST_BLOCKS = 2**24
 MOST_BLOCK_TOKENS = 2**20
-Tokens = abc.Sequence[int] | np.ndarray[Any, Any]
 
 
 class PagingError(ValueError):
@@ -36,48 +35,11 @@ class Findable(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True)
-class Tag:
-    """What beside the tokens decides their KV; under another tag equal tokens are other content. Section 8.3.3."""
-
-    model: str = ""
-    position_rule: str = ""
-    adapter: str = ""
-    state_format: str = ""
-    salt: str = ""
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            if not isinstance(value := getattr(self, each.name), str):
-                raise InputError(each.name, value, "a text")
-
-
-NO_TAG = Tag()
-
-
 class Copy(NamedTuple):
     """Two blocks: what stands in the source has to be copied to the target before it is written."""
 
     source: int
     target: int
-
-
-class Content:
-    """One block's worth of tokens behind those of its parent, and the blocks in which their KV stands."""
-
-    __slots__ = ("blocks", "children", "key", "parent")
-
-    def __init__(self, parent: "Content | None" = None, key: Tag | bytes = b"") -> None:
-        self.parent, self.key = parent, key
-        self.children: dict[Tag | bytes, Content] = {}
-        self.blocks: list[int] = []
-
-    def child(self, key: Tag | bytes) -> "Content":
-        """The content that goes on with this key, made if there is none yet."""
-        found = self.children.get(key)
-        if found is None:
-            found = self.children[key] = Content(self, key)
-        return found
 
 
 @dataclass(eq=False, slots=True)
@@ -110,22 +72,6 @@ class Step:
     let_go: list[int] = field(default_factory=list)
 
 
-def _token_ids(tokens: Tokens, at_most: int) -> "array[int]":
-    """Token ids as machine integers, from 1 to `at_most` of them; arrays of integers are the quick way in.
-
-    Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
-    """
-    is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, abc.Sequence | array)
-    if not is_row or not 0 < len(tokens) <= at_most:
-        raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
-    if not isinstance(tokens, array | np.ndarray):
-        return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
-    ids = np.asarray(tokens)
-    if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
-        raise InputError("tokens", tokens, "whole numbers of at least 0")
-    return array("q", ids.astype(np.int64).tobytes())
-
-
 class Pool:
     """Blocks of equal size; each verb checks all before it changes anything.
 
@@ -140,7 +86,7 @@ class Pool:
         self._references = [0] * self.blocks
         self._touched = [0] * self.blocks  # steps in flight that touch a block for somebody who let it go
         self._contents: list[Content | None] = [None] * self.blocks
-        self._no_tokens = Content()
+        self._root = Content()
         self._empty = list(reversed(range(self.blocks)))
         self._idle: OrderedDict[int, None] = OrderedDict()  # the least recently used first
         self._waiting: dict[int, None] = {}
@@ -319,7 +265,7 @@ class Pool:
             raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
 
     def _checked(self, tokens: Tokens) -> "array[int]":
-        return _token_ids(tokens, at_most=self.blocks * self.block_tokens)
+        return token_ids(tokens, at_most=self.blocks * self.block_tokens)
 
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
@@ -327,14 +273,8 @@ class Pool:
     def _find(self, ids: "array[int]", tag: Tag) -> list[int]:
         if not isinstance(tag, Tag):
             raise InputError("tag", tag, "a Tag")
-        found, written, width = list[int](), ids.tobytes(), ids.itemsize * self.block_tokens
-        content = self._no_tokens.children.get(tag)
-        for start in range(0, len(written) - width, width):
-            content = content and content.children.get(written[start : start + width])
-            if not content or not content.blocks:
-                break
-            found.append(content.blocks[0])
-        return found
+        # Without the last token, which is always computed.
+        return self._root.find(tag, block_keys(ids[:-1], self.block_tokens))
 
     def _cost(self, ids: "array[int]", found: list[int]) -> int:
         return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))
@@ -382,11 +322,11 @@ class Pool:
         ready = self._ready_tokens(sequence) // size
         if ready <= first:
             return
-        content = self._contents[sequence.table[first - 1]] if first else self._no_tokens.child(sequence.tag)
-        written, width = sequence.tokens[first * size : ready * size].tobytes(), sequence.tokens.itemsize * size
-        for place, block in enumerate(sequence.table[first:ready]):
+        content = self._contents[sequence.table[first - 1]] if first else self._root.child(sequence.tag)
+        keys = block_keys(sequence.tokens[first * size : ready * size], size)
+        for block, key in zip(sequence.table[first:ready], keys, strict=True):
             assert content is not None
-            content = content.child(written[place * width : (place + 1) * width])
+            content = content.child(key)
             if self._contents[block] is None:
                 self._contents[block] = content
                 content.blocks.append(block)
@@ -438,8 +378,5 @@ class Pool:
         content = self._contents[block]
         assert content is not None
         self._contents[block] = None
-        content.blocks.remove(block)
-        while content.parent and not content.blocks and not content.children:
-            del content.parent.children[content.key]
-            content = content.parent
+        content.leave(block)
         return block

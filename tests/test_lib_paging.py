@@ -12,8 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from lib.block_content import NO_TAG, Tag
 from lib.checks import InputError
-from lib.paging import NO_TAG, Copy, Findable, PagingError, Pool, Sequence, Step, Tag
+from lib.paging import Copy, Findable, PagingError, Pool, Sequence, Step
 from tests.plain_pool import PlainPool
 
 RULES = tuple(Findable)
@@ -85,12 +86,12 @@ def check(pool: Pool, live: Iterable[Sequence]) -> None:
     assert pool.held + pool.waiting + pool.idle + pool.empty == pool.blocks
     assert len(set(pool._empty)) == len(pool._empty)
     listed = Counter[int]()
-    unseen = [pool._no_tokens]
+    unseen = [pool._root]
     while unseen:
         content = unseen.pop()
         listed.update(content.blocks)
         assert all(pool._contents[block] is content for block in content.blocks)
-        assert content is pool._no_tokens or content.blocks or content.children, "content that nobody has was kept"
+        assert content is pool._root or content.blocks or content.children, "content that nobody has was kept"
         unseen += content.children.values()
     assert all(listed[block] == (pool._contents[block] is not None) for block in range(pool.blocks))
     for sequence in live:
@@ -914,7 +915,7 @@ def test_dropped_content_leaves_nothing_behind() -> None:
     pool = Pool(4, 2)
     for salt in range(200):
         pool.release(pool.admit(range(8), Tag(salt=str(salt))))
-    contents, unseen = 0, [pool._no_tokens]
+    contents, unseen = 0, [pool._root]
     while unseen:
         contents += 1
         unseen += unseen.pop().children.values()

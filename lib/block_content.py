@@ -1,0 +1,94 @@
+"""What stands in a block of KV: its tokens, all tokens before them and a tag, compared in full, never by a hash alone.
+
+Contents form a tree whose first step is a tag and every further one the tokens of one block.
+"""
+
+from array import array
+from collections import abc
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from lib.checks import InputError, whole
+
+MOST_TOKEN_ID = 2**63 - 1
+Tokens = abc.Sequence[int] | np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Tag:
+    """What beside the tokens decides their KV; under another tag equal tokens are other content. Section 8.3.3."""
+
+    model: str = ""
+    position_rule: str = ""
+    adapter: str = ""
+    state_format: str = ""
+    salt: str = ""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if not isinstance(value := getattr(self, each.name), str):
+                raise InputError(each.name, value, "a text")
+
+
+NO_TAG = Tag()
+
+
+class Content:
+    """One block's worth of tokens behind those of its parent, and the blocks in which their KV stands, oldest first."""
+
+    __slots__ = ("blocks", "children", "key", "parent")
+
+    def __init__(self, parent: "Content | None" = None, key: Tag | bytes = b"") -> None:
+        self.parent, self.key = parent, key
+        self.children: dict[Tag | bytes, Content] = {}
+        self.blocks: list[int] = []
+
+    def child(self, key: Tag | bytes) -> "Content":
+        """The content that goes on with this key, made if there is none yet."""
+        found = self.children.get(key)
+        if found is None:
+            found = self.children[key] = Content(self, key)
+        return found
+
+    def find(self, tag: Tag, keys: abc.Iterable[bytes]) -> list[int]:
+        """From the root: a block for each key in turn, up to the first that stands nowhere."""
+        found = list[int]()
+        content = self.children.get(tag)
+        for key in keys:
+            content = content and content.children.get(key)
+            if not content or not content.blocks:
+                break
+            found.append(content.blocks[0])
+        return found
+
+    def leave(self, block: int) -> None:
+        """It stands in this block no longer; a content that stands nowhere and that nothing goes on from is dropped."""
+        self.blocks.remove(block)
+        content = self
+        while content.parent and not content.blocks and not content.children:
+            del content.parent.children[content.key]
+            content = content.parent
+
+
+def block_keys(ids: "array[int]", block_tokens: int) -> list[bytes]:
+    """The tokens of each full block, as bytes."""
+    written, width = ids.tobytes(), ids.itemsize * block_tokens
+    return [written[end - width : end] for end in range(width, len(written) + 1, width)]
+
+
+def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
+    """Token ids as 64-bit integers, from 1 to `at_most` of them; arrays of integers are the quick way in.
+
+    Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
+    """
+    is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, abc.Sequence | array)
+    if not is_row or not 0 < len(tokens) <= at_most:
+        raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
+    if not isinstance(tokens, array | np.ndarray):
+        return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
+    ids = np.asarray(tokens)
+    if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
+        raise InputError("tokens", tokens, "whole numbers of at least 0")
+    return array("q", ids.astype(np.int64).tobytes())
