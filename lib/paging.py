@@ -164,14 +164,15 @@ class Pool:
 
     def can_grow(self, sequence: Sequence, tokens: int = 1) -> bool:
         """Whether there are blocks for so many more tokens: new ones, and one to copy a shared tail into."""
-        return sum(self._growth(sequence, whole("tokens", tokens, at_least=1))) <= self.free
+        new, tail = self._growth(sequence, whole("tokens", tokens, at_least=1))
+        return max(new, 0) + (tail is not None) <= self.free
 
     def grow(self, sequence: Sequence, tokens: int = 1) -> Copy | None:
         """Take the blocks for so many more tokens without saying which, such as drafts to be verified."""
         return self._grow(sequence, whole("tokens", tokens, at_least=1))
 
     def append(self, sequence: Sequence, token: int) -> Copy | None:
-        """Add one token; a tail that others hold or touch is copied first, a full block never is."""
+        """Add one token; a tail that others hold, touch or can find is copied first, a full block never is."""
         if type(token) is not int or not 0 <= token <= MOST_TOKEN_ID:
             token = whole("token", token, at_most=MOST_TOKEN_ID)
         if getattr(sequence, "pool", None) is not self or sequence.open_slots <= 0:
@@ -249,8 +250,7 @@ class Pool:
             raise PagingError(
                 f"position {first} is not to be written: the first {sequence.computed} are shared or done"
             )
-        tail = self._tail(sequence)
-        if beyond > len(sequence.tokens) and tail is not None and (self._shares(tail) or self._contents[tail]):
+        if beyond > len(sequence.tokens) and self._tail_of_others(sequence) is not None:
             raise PagingError(f"position {beyond - 1} is in a block of others: grow makes a copy of it first")
         return slots
 
@@ -279,34 +279,33 @@ class Pool:
     def _cost(self, ids: "array[int]", found: list[int]) -> int:
         return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))
 
-    def _growth(self, sequence: Sequence, tokens: int) -> tuple[int, bool]:
-        """The blocks that so many more tokens need, and whether the tail must be copied into one more."""
+    def _growth(self, sequence: Sequence, tokens: int) -> tuple[int, int | None]:
+        """How many blocks so many more tokens need beyond the table, and the tail that must be copied, if any."""
         self._ask_about(sequence)
         length = len(sequence.tokens) + tokens
         if length > sequence.max_tokens:
             raise PagingError(f"{length} tokens are more than the max_tokens of the sequence, {sequence.max_tokens}")
-        return max(self._blocks_for(length) - len(sequence.table), 0), self._shares(self._tail(sequence))
+        return self._blocks_for(length) - len(sequence.table), self._tail_of_others(sequence)
 
-    def _tail(self, sequence: Sequence) -> int | None:
-        """The block that is partly filled, if one is."""
+    def _tail_of_others(self, sequence: Sequence) -> int | None:
+        """Its partly filled block, if others hold it, touch it or can find it: it must be copied to be written."""
         place, used = divmod(len(sequence.tokens), self.block_tokens)
-        return sequence.table[place] if used else None
-
-    def _shares(self, tail: int | None) -> bool:
-        return tail is not None and (self._references[tail] > 1 or self._touched[tail] > 0)
+        if not used:
+            return None
+        tail = sequence.table[place]
+        is_own = self._references[tail] == 1 and not self._touched[tail] and self._contents[tail] is None
+        return None if is_own else tail
 
     def _grow(self, sequence: Sequence, tokens: int) -> Copy | None:
-        new, must_copy = self._growth(sequence, tokens)
-        self._ask_for(new + must_copy)
-        copy, tail = None, self._tail(sequence)
-        if must_copy:
-            assert tail is not None
+        new, tail = self._growth(sequence, tokens)
+        self._ask_for(max(new, 0) + (tail is not None))
+        copy = None
+        if tail is not None:
             copy = Copy(tail, *self._take(1))
             sequence.table[len(sequence.tokens) // self.block_tokens] = copy.target
             self._let_go(sequence, [tail])
-        elif tail is not None and self._contents[tail]:
-            self._forget(tail)
-        sequence.table += self._take(new)
+        if new > 0:
+            sequence.table += self._take(new)
         return copy
 
     def _extend(self, sequence: Sequence, ids: "abc.Collection[int]") -> Copy | None:

@@ -79,7 +79,7 @@ class PlainPool:
         if tail is None:
             return False
         ended = [touched for step in self.steps.values() for who, touched in step.items() if not self.holds(who, tail)]
-        return self.users[tail] != {name} or any(tail in touched for touched in ended)
+        return self.users[tail] != {name} or tail in self.content or any(tail in touched for touched in ended)
 
     def holds(self, name: int, block: int) -> bool:
         return name in self.users[block]
@@ -96,8 +96,6 @@ class PlainPool:
             self.table[name][self.table[name].index(tail)] = own
             self.let_go(name, [tail])
             copy = (tail, own)
-        elif tail is not None:
-            self.forget(tail)
         self.enlarge(name, tokens)
         return copy
 

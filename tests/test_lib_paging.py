@@ -264,8 +264,7 @@ class BesideThePlainPool(RuleBasedStateMachine):
             at = self.pool.slots_to_write(sequence, sequence.computed, length).tolist()
             assert at == slots[sequence.computed :]
             writes |= {slot: reads[slot] for slot in at}
-            tail = self.plain.tail(name)
-            if tail is None or not (self.plain.must_copy(name) or tail in self.plain.content):
+            if not self.plain.must_copy(name):
                 drafts = self.pool.slots_to_write(sequence, length, capacity).tolist()
                 writes |= dict.fromkeys(drafts, ("draft",))
             else:
@@ -755,14 +754,15 @@ def test_drafts_take_slots_and_give_them_back_without_being_found() -> None:
     assert pool.cached_tokens(range(12)) == 8
 
 
-def test_a_truncated_block_that_is_written_anew_is_not_found_by_what_it_was() -> None:
+def test_a_truncated_block_stays_findable_and_is_not_written_anew() -> None:
     pool = Pool(8, 4)
     one = pool.admit(range(8))
+    full = one.table[1]
     pool.truncate(one, 6)
-    assert pool.cached_tokens(range(9)) == 8
-    assert pool.append(one, 60) is None
-    assert pool.cached_tokens(range(9)) == 4
+    assert pool.append(one, 60) == Copy(full, one.table[1])
     pool.append(one, 70)
+    assert pool.idle == 1
+    assert pool.cached_tokens(range(9)) == 8
     assert pool.cached_tokens([0, 1, 2, 3, 4, 5, 60, 70, 0]) == 8
 
 
