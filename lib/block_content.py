@@ -83,12 +83,13 @@ def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
     """
-    is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, abc.Sequence | array)
+    is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, array | abc.Sequence)
     if not is_row or not 0 < len(tokens) <= at_most:
         raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
     if not isinstance(tokens, array | np.ndarray):
         return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
-    ids = np.asarray(tokens)
-    if ids.dtype.kind not in "iu" or ids.min() < 0 or ids.max() > MOST_TOKEN_ID:
+    given = np.asarray(tokens)
+    ids = given.astype(np.int64) if given.dtype.kind in "iu" else np.array([-1])
+    if ids.min() < 0:  # where an unsigned number of 2^63 or more lands, too
         raise InputError("tokens", tokens, "whole numbers of at least 0")
-    return array("q", ids.astype(np.int64).tobytes())
+    return array("q", ids.tobytes())

@@ -47,8 +47,8 @@ class Sequence:
     """The tokens of one sequence and its block table.
 
     The first `cached` tokens were found at admission; steps have been submitted for the first `computed`. Its first
-    `found_blocks` blocks are findable, and `open_slots` of its tail are its own to write without filling the block.
-    After its release it keeps its tokens, to be admitted again.
+    `found_blocks` blocks are findable, and `open_slots` of its tail are known to be its own to write. After its release
+    it keeps its tokens, to be admitted again.
     """
 
     pool: "Pool | None"
@@ -175,10 +175,12 @@ class Pool:
         """Add one token; a tail that others hold, touch or can find is copied first, a full block never is."""
         if type(token) is not int or not 0 <= token <= MOST_TOKEN_ID:
             token = whole("token", token, at_most=MOST_TOKEN_ID)
-        if getattr(sequence, "pool", None) is not self or sequence.open_slots <= 0:
+        if getattr(sequence, "pool", None) is not self or not sequence.open_slots:
             return self._extend(sequence, (token,))
         sequence.tokens.append(token)
         sequence.open_slots -= 1
+        if not sequence.open_slots:
+            self._make_findable(sequence)
         return None
 
     def extend(self, sequence: Sequence, tokens: Tokens) -> Copy | None:
@@ -312,7 +314,7 @@ class Pool:
         copy = self._grow(sequence, len(ids))
         sequence.tokens.extend(ids)
         length = len(sequence.tokens)
-        sequence.open_slots = min(-length % self.block_tokens - 1, sequence.max_tokens - length)
+        sequence.open_slots = min(-length % self.block_tokens, sequence.max_tokens - length)
         self._make_findable(sequence)
         return copy
 
