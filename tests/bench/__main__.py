@@ -6,12 +6,14 @@ import sys
 from tests.bench.drawing import all_figures, each_figure, explorer_pictures
 from tests.bench.frame import Benchmark, Result
 from tests.bench.imports import import_lib
+from tests.bench.paging import allocator
 from tests.bench.scheduling import simulator, simulator_growth
 
 BENCHMARKS: dict[str, Benchmark] = {
     "import-lib": import_lib,
     "simulator": simulator,
     "simulator-growth": simulator_growth,
+    "allocator": allocator,
     "all-figures": all_figures,
     "each-figure": each_figure,
     "explorer-pictures": explorer_pictures,
