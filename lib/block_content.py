@@ -1,4 +1,4 @@
-"""What stands in a block of KV: its tokens, all tokens before them and a tag, compared in full, never by a hash alone.
+"""What stands in a block of KV: its tokens behind all tokens before them, under a tag; named in full, never by a hash.
 
 Contents form a tree whose first step is a tag and every further one the tokens of one block.
 """
@@ -6,13 +6,17 @@ Contents form a tree whose first step is a tag and every further one the tokens 
 from array import array
 from collections import abc
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lib.checks import InputError, whole
 
 MOST_TOKEN_ID = 2**63 - 1
+if TYPE_CHECKING:
+    Ids = array[int]  # Python before 3.12 knows no array of something
+else:
+    Ids = array
 Tokens = abc.Sequence[int] | np.ndarray[Any, Any]
 
 
@@ -72,19 +76,13 @@ class Content:
             content = content.parent
 
 
-def block_keys(ids: "array[int]", block_tokens: int) -> list[bytes]:
-    """The tokens of each full block, as bytes."""
-    written, width = ids.tobytes(), ids.itemsize * block_tokens
-    return [written[end - width : end] for end in range(width, len(written) + 1, width)]
-
-
-def token_ids(tokens: Tokens, at_most: int) -> "array[int]":
+def token_ids(tokens: Tokens, at_most: int) -> Ids:
     """Token ids as 64-bit integers, from 1 to `at_most` of them; arrays of integers are the quick way in.
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
     """
     is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, array | abc.Sequence)
-    if not is_row or not 0 < len(tokens) <= at_most:
+    if not is_row or not 0 < len(tokens) <= whole("at_most", at_most):
         raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
     if not isinstance(tokens, array | np.ndarray):
         return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])

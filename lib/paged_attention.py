@@ -81,7 +81,7 @@ def attend(queries: Array, keys: Array, values: Array, formats: Formats = EXACT)
     scores = _scores(formats.query(queries), len(keys), formats.key(keys), first=0)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    return np.einsum("nkgt,tkd->nkgd", weights, formats.value(values)).reshape(queries.shape)
+    return np.asarray(np.einsum("nkgt,tkd->nkgd", weights, formats.value(values))).reshape(queries.shape)
 
 
 def paged_attend(queries: Array, kv: KvBlocks, table: Sequence[int], length: int, formats: Formats = EXACT) -> Array:

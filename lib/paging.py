@@ -8,7 +8,6 @@ Content is named by the tokens of a block, all tokens before them and a tag, com
 Equal content in two blocks stays findable in both; the one that was findable first is found.
 """
 
-from array import array
 from collections import OrderedDict, abc
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lib.block_content import MOST_TOKEN_ID, NO_TAG, Content, Tag, Tokens, block_keys, token_ids
+from lib.block_content import MOST_TOKEN_ID, NO_TAG, Content, Ids, Tag, Tokens, token_ids
 from lib.checks import InputError, one_of, whole
 
 MOST_BLOCKS = 2**24
@@ -28,7 +27,11 @@ class PagingError(ValueError):
 
 
 class Findable(StrEnum):
-    """When a full block can be found. From admission on, a step must compute it before it is let go or read."""
+    """When a full block can be found.
+
+    Found from admission on, it is computed by the next step, ahead of all who found it. Of a sequence that is released
+    before its step is done nothing is found by the second rule.
+    """
 
     ON_ADMISSION = "from admission on"
     ONCE_DONE = "once the step that computes it is done"
@@ -51,16 +54,16 @@ class Sequence:
     it keeps its tokens, to be admitted again.
     """
 
-    pool: "Pool | None"
+    pool: "Pool | None" = field(repr=False)
     tag: Tag
-    tokens: "array[int]"
+    tokens: Ids
     table: list[int]
     max_tokens: int
     cached: int
     computed: int
     found_blocks: int
     open_slots: int = 0
-    steps: "list[Step]" = field(default_factory=list)
+    steps: "list[Step]" = field(default_factory=list, repr=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -90,7 +93,7 @@ class Pool:
         self._empty = list(reversed(range(self.blocks)))
         self._idle: OrderedDict[int, None] = OrderedDict()  # the least recently used first
         self._waiting: dict[int, None] = {}
-        self._in_flight: set[Step] = set()
+        self._in_flight = list[Step]()
 
     @property
     def empty(self) -> int:
@@ -217,7 +220,7 @@ class Pool:
         for sequence in group:
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
-        self._in_flight.add(step)
+        self._in_flight.append(step)
         return step
 
     def complete(self, step: Step) -> None:
@@ -266,19 +269,23 @@ class Pool:
         if blocks > self.free:
             raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
 
-    def _checked(self, tokens: Tokens) -> "array[int]":
+    def _checked(self, tokens: Tokens) -> Ids:
         return token_ids(tokens, at_most=self.blocks * self.block_tokens)
 
     def _blocks_for(self, tokens: int) -> int:
         return -(-tokens // self.block_tokens)
 
-    def _find(self, ids: "array[int]", tag: Tag) -> list[int]:
+    def _find(self, ids: Ids, tag: Tag) -> list[int]:
         if not isinstance(tag, Tag):
             raise InputError("tag", tag, "a Tag")
-        # Without the last token, which is always computed.
-        return self._root.find(tag, block_keys(ids[:-1], self.block_tokens))
+        return self._root.find(tag, self._keys(ids[:-1]))  # the last token is always computed
 
-    def _cost(self, ids: "array[int]", found: list[int]) -> int:
+    def _keys(self, ids: Ids) -> list[bytes]:
+        """The tokens of each full block, as bytes."""
+        written, width = ids.tobytes(), ids.itemsize * self.block_tokens
+        return [written[end - width : end] for end in range(width, len(written) + 1, width)]
+
+    def _cost(self, ids: Ids, found: list[int]) -> int:
         return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))
 
     def _growth(self, sequence: Sequence, tokens: int) -> tuple[int, int | None]:
@@ -310,7 +317,7 @@ class Pool:
             sequence.table += self._take(new)
         return copy
 
-    def _extend(self, sequence: Sequence, ids: "abc.Collection[int]") -> Copy | None:
+    def _extend(self, sequence: Sequence, ids: abc.Collection[int]) -> Copy | None:
         copy = self._grow(sequence, len(ids))
         sequence.tokens.extend(ids)
         length = len(sequence.tokens)
@@ -324,7 +331,7 @@ class Pool:
         if ready <= first:
             return
         content = self._contents[sequence.table[first - 1]] if first else self._root.child(sequence.tag)
-        keys = block_keys(sequence.tokens[first * size : ready * size], size)
+        keys = self._keys(sequence.tokens[first * size : ready * size])
         for block, key in zip(sequence.table[first:ready], keys, strict=True):
             assert content is not None
             content = content.child(key)
@@ -348,7 +355,7 @@ class Pool:
             self._references[block] += 1
 
     def _take(self, blocks: int) -> list[int]:
-        """Blocks of one reference each: empty ones, then the least recently used idle ones, which lose their content."""
+        """Blocks of one reference each: empty ones, then the least recently used idle ones, whose content is lost."""
         taken = []
         for _ in range(blocks):
             block = self._empty.pop() if self._empty else self._forget(self._idle.popitem(last=False)[0])

@@ -1,4 +1,4 @@
-"""The paged pool: its verbs against a plain second pool, its states one by one, its misuse, and the chapter's records."""
+"""The paged pool: its verbs against a plain second pool, its states one by one, misuse and the chapter's records."""
 
 import random
 from array import array
@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from lib.block_content import NO_TAG, Tag
+from lib.block_content import NO_TAG, Ids, Tag
 from lib.checks import InputError
 from lib.paging import Copy, Findable, PagingError, Pool, Sequence, Step
 from tests.plain_pool import PlainPool
@@ -446,7 +446,7 @@ def test_the_invariants_hold_in_every_state_that_six_verbs_reach(findable: Finda
 PROMPT = array("q", range(1536))
 
 
-def branches(pool: Pool, tokens: "array[int]", outputs: int) -> list[Sequence]:
+def branches(pool: Pool, tokens: Ids, outputs: int) -> list[Sequence]:
     """Four admissions of one prompt, grown side by side."""
     four = [pool.admit(tokens) for _ in range(4)]
     for output in range(outputs):
@@ -678,7 +678,7 @@ def test_a_request_that_can_never_fit_is_refused_at_admission() -> None:
     pool = Pool(4, 4)
     for verb in (pool.admit, pool.can_admit, pool.cached_tokens):
         assert is_refused(pool, [], verb, range(17)).startswith("tokens is ")
-    with pytest.raises(InputError, match="max_tokens is 17; allowed: .* from 9 to 16"):
+    with pytest.raises(InputError, match=r"max_tokens is 17; allowed: .* from 9 to 16"):
         pool.admit(range(9), max_tokens=17)
 
 
@@ -735,7 +735,7 @@ def test_the_least_recently_used_is_taken_first() -> None:
     prompts = [[n] * 5 for n in range(3)]
     for prompt in prompts:
         pool.release(pool.admit(prompt[:4]))
-    pool.release(pool.admit(prompts[0][:4] + [7]))
+    pool.release(pool.admit([*prompts[0][:4], 7]))
     found = [pool.cached_tokens(prompt) for prompt in prompts]
     assert found == [4, 0, 4]
 
@@ -894,7 +894,8 @@ def test_tokens_of_any_integer_type_are_the_same_tokens() -> None:
     pool = Pool(64, 2)
     pool.admit([1, 2, 3, 4, 5])
     kinds: tuple[Any, ...] = (
-        (1, 2, 3, 4, 5), range(1, 6), array("B", [1, 2, 3, 4, 5]), array("q", [1, 2, 3, 4, 5]), np.arange(1, 6, dtype=">i4"),
+        (1, 2, 3, 4, 5), range(1, 6), array("B", [1, 2, 3, 4, 5]), array("q", [1, 2, 3, 4, 5]),
+        np.arange(1, 6, dtype=">i4"),
         np.arange(1, 11)[::2] // 2 + 1, np.array([1, 2, 3, 4, 5], np.uint64), [np.int32(n) for n in range(1, 6)],
     )  # fmt: skip
     assert [pool.cached_tokens(tokens) for tokens in kinds] == [4] * len(kinds)

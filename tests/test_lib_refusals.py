@@ -8,17 +8,20 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 
 import lib
 from lib import (
     attention,
     bill,
+    block_content,
     design_problem,
     four_requests,
     latency,
     memory,
     model,
+    paged_attention,
     reads,
     scheduling,
     shapes,
@@ -30,6 +33,7 @@ from lib.design_problem import Prompt
 from lib.latency import InsertedAs
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
+QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
@@ -64,8 +68,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     model.tokens_that_fit: {"model": model.QWEN3_8B, "available_bytes": 10**6, "bytes_per_element": 2},
     model.weight_bytes: {"model": model.QWEN3_8B, "bytes_per_element": 2},
     block_content.token_ids: {"tokens": [1, 2], "at_most": 2},
-    block_content.block_keys: {"ids": array("q", [1, 2]), "block_tokens": 2},
-    paged_attention.paged_attend: {"queries": np.ones((1, 2, 2)), "kv": KV_BLOCKS, "table": [1, 0], "length": 3},
+    paged_attention.paged_attend: {"queries": QUERIES, "kv": KV_BLOCKS, "table": [1, 0], "length": 3},
     attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
     reads.compute_crossover: {"device": step_time.device(), "context": 128},
     step_time.decode_plan: {"batch": 4, "context": 2048},
@@ -134,6 +137,7 @@ ZERO_MAKES_NO_SENSE = (
     (four_requests.policy_of, "token_budget"),
     (slo.trace_grid, "max_running"),
     (shapes.padded_rows, "rows"),
+    (paged_attention.paged_attend, "length"),
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),
     (step_time.tokens_that_fit, "interval_ns"),

@@ -3,7 +3,7 @@
 import random
 from array import array
 
-from lib.block_content import NO_TAG
+from lib.block_content import NO_TAG, Ids
 from lib.paging import Findable, Pool
 from tests.bench.frame import Result, median_seconds
 from tests.plain_pool import PlainPool
@@ -30,13 +30,15 @@ def allocator() -> list[Result]:
     by_share = plain_s / few_operations * OPERATIONS
     bar_s, reach_s = OPERATIONS / BAR_PER_S, OPERATIONS / REACH_PER_S
     return [
-        Result(f"{OPERATIONS:,} operations on {BLOCKS:,} blocks", all_s, "s", "plain, by share", by_share, bar_s, reach_s),
+        Result(
+            f"{OPERATIONS:,} operations on {BLOCKS:,} blocks", all_s, "s", "plain, by share", by_share, bar_s, reach_s
+        ),
         Result(f"{few_operations:,} of them on {FEW_BLOCKS:,}", few_s * 1e3, "ms", "plain", plain_s * 1e3),
         Result("operations a second", OPERATIONS / all_s, "/s", "plain", few_operations / plain_s),
     ]
 
 
-def _work() -> tuple[list["array[int]"], list[int]]:
+def _work() -> tuple[list[Ids], list[int]]:
     draw = random.Random(8)
     prefixes = [[draw.randrange(VOCABULARY) for _ in range(PREFIX_TOKENS)] for _ in range(PREFIXES)]
     prompts = []
@@ -46,7 +48,7 @@ def _work() -> tuple[list["array[int]"], list[int]]:
     return prompts, [draw.randrange(VOCABULARY) for _ in range(OUTPUTS)]
 
 
-def _run(prompts: list["array[int]"], outputs: list[int], blocks: int = BLOCKS) -> None:
+def _run(prompts: list[Ids], outputs: list[int], blocks: int = BLOCKS) -> None:
     pool, hit_tokens = Pool(blocks, BLOCK_TOKENS), 0
     for first in range(0, len(prompts), RUNNING):  # all have as many outputs, so those that run together end together
         running = [pool.admit(prompt) for prompt in prompts[first : first + RUNNING]]
@@ -60,7 +62,7 @@ def _run(prompts: list["array[int]"], outputs: list[int], blocks: int = BLOCKS) 
     assert len(prompts) < SEQUENCES or hit_tokens == HIT_TOKENS
 
 
-def _run_plainly(prompts: list["array[int]"], outputs: list[int]) -> None:
+def _run_plainly(prompts: list[Ids], outputs: list[int]) -> None:
     pool = PlainPool(FEW_BLOCKS, BLOCK_TOKENS, Findable.ON_ADMISSION)
     names = [pool.admit(prompt, NO_TAG) for prompt in prompts]
     for output in outputs:
