@@ -228,16 +228,16 @@ class BesideThePlainPool(RuleBasedStateMachine):
 
     @rule(pick=PICK, keep=PICK)
     def truncate(self, pick: int, keep: int) -> None:
-        self.compute_what_is_pending()
         name, sequence = self.one(pick)
+        self.compute_what_is_pending()
         length = 1 + keep % len(sequence.tokens)
         self.pool.truncate(sequence, length)
         self.plain.truncate(name, length)
 
     @rule(pick=PICK)
     def release(self, pick: int) -> None:
-        self.compute_what_is_pending()
         name, sequence = self.one(pick)
+        self.compute_what_is_pending()
         self.pool.release(sequence)
         self.plain.release(name)
         del self.live[name]
