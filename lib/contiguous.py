@@ -87,12 +87,12 @@ class Contiguous:
 
     def can_admit(self, tokens: int, max_tokens: int) -> bool:
         """Whether some hole is long enough; InputError if the whole memory would not be."""
-        return self._first_fit(self._to_reserve(tokens, max_tokens)) is not None
+        return self._first_fit(self._new_region(tokens, max_tokens).slots) is not None
 
     def admit(self, tokens: int, max_tokens: int) -> Region:
         """The region of a new sequence of so many tokens, in the first hole that is long enough."""
-        region = Region(0, self._to_reserve(tokens, max_tokens), tokens, max_tokens)
-        self._place(region, self._first_fit(region.slots))
+        region = self._new_region(tokens, max_tokens)
+        self._place(region, region.slots)
         return region
 
     def can_grow(self, region: Region, tokens: int = 1) -> bool:
@@ -102,14 +102,12 @@ class Contiguous:
 
     def grow(self, region: Region, tokens: int = 1) -> Move | None:
         """Add tokens; where the next slots are another's, the region moves and the copy to be done is given back."""
-        slots, start = self._slots_after(region, tokens), region.start
-        move = None
+        slots, start, move = self._slots_after(region, tokens), region.start, None
         if slots > self._reach(region):
-            target = self._first_fit(slots)  # the old slots are still read while the new ones are written
-            self._place(region, target, slots)
+            self._place(region, slots)
             move = Move(start, region.start, region.tokens)
         region.slots = slots
-        region.tokens += tokens
+        region.tokens += int(tokens)
         return move
 
     def release(self, region: Region) -> None:
@@ -121,10 +119,10 @@ class Contiguous:
         if region not in self._regions:
             raise ContiguousError("this is no region of the memory: it is released already, or another's")
 
-    def _to_reserve(self, tokens: int, max_tokens: int) -> int:
+    def _new_region(self, tokens: int, max_tokens: int) -> Region:
         most = whole("max_tokens", max_tokens, at_least=1, at_most=self.slots)
         now = whole("tokens", tokens, at_least=1, at_most=most)
-        return most if self.reserve == Reserve.MAXIMUM else now
+        return Region(0, most if self.reserve == Reserve.MAXIMUM else now, now, most)
 
     def _slots_after(self, region: Region, tokens: int) -> int:
         self._ask_about(region)
@@ -141,8 +139,9 @@ class Contiguous:
         later = [other.start for other in self._regions if other.start > region.start]
         return min(later, default=self.slots) - region.start
 
-    def _place(self, region: Region, start: int | None, slots: int | None = None) -> None:
+    def _place(self, region: Region, slots: int) -> None:
+        start = self._first_fit(slots)  # while a region moves, its old slots are still read
         if start is None:
-            raise ContiguousError(f"no hole is {slots or region.slots} slots long; {self.free} are free in all")
+            raise ContiguousError(f"no hole is {slots} slots long; {self.free} are free in all")
         region.start = start
         self._regions = sorted({*self._regions, region}, key=lambda each: each.start)

@@ -15,7 +15,7 @@ from lib.paging import MOST_BLOCK_TOKENS, MOST_BLOCKS, Copy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Format = Callable[[Array], Array]
-MOST_ELEMENTS = 2**31
+MOST_ELEMENTS = 2**26
 
 
 def exact(values: Array) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from lib.block_content import MOST_TOKEN_ID, NO_TAG, Content, Ids, Tag, Tokens, token_ids
 from lib.checks import InputError, one_of, whole
 
-MOST_BLOCKS = 2**24
+MOST_BLOCKS = 2**20
 MOST_BLOCK_TOKENS = 2**20
 
 

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lib.block_content import NO_TAG, Ids, Tag
 from lib.checks import InputError
 from lib.paging import Copy, Findable, PagingError, Pool, Sequence, Step
+from tests.bench.paging import run, work
 from tests.plain_pool import PlainPool
 
 RULES = tuple(Findable)
@@ -505,6 +506,11 @@ def test_cancelled_blocks_come_back_when_the_step_in_flight_is_done() -> None:
     assert not pool.can_admit(range(16 * 35 + 1))
     pool.complete(step)
     assert (pool.waiting, pool.free) == (0, 139)
+
+
+def test_all_but_the_first_of_each_prefix_are_found_and_all_blocks_are_free_in_the_end() -> None:
+    """20 prefixes of 1024 tokens among 2,000 sequences: the work that the benchmark times."""
+    assert run(*work()) == 2_027_520 == (2_000 - 20) * 1024
 
 
 def test_a_table_of_scattered_blocks() -> None:
