@@ -1,11 +1,8 @@
 """A paged KV pool on the CPU: blocks, block tables, reference counts, and content that is found again.
 
-A sequence reads its KV through a block table. A block is *held* while tables refer to it, *waiting* while none does but
-a submitted step still touches it, *idle* while its content can still be found, and *empty* otherwise; only idle and
-empty blocks are free. The pool moves no KV: a `Copy` that a verb returns is done by the caller, ahead of the next step.
-
-Content is named by the tokens of a block, all tokens before them and a tag, compared in full and never by a hash alone.
-Equal content in two blocks stays findable in both; the one that was findable first is found.
+A sequence reads its KV through a block table. What nobody holds any more can be found until it is taken. The pool moves
+no KV: a `Copy` that a verb returns is done by the caller, ahead of the next step. Equal content in two blocks stays
+findable in both; the one that was findable first is found.
 """
 
 from collections import OrderedDict, abc
@@ -24,6 +21,15 @@ MOST_BLOCK_TOKENS = 2**20
 
 class PagingError(ValueError):
     """A verb that the pool cannot follow: too few free blocks, or misuse. The pool is as it was before."""
+
+
+class State(StrEnum):
+    """What a block is: only idle and empty blocks are free."""
+
+    HELD = "some table refers to it"
+    WAITING = "no table refers to it, but a submitted step still touches it"
+    IDLE = "its content can still be found"
+    EMPTY = "nothing in it can be found"
 
 
 class Findable(StrEnum):
@@ -119,6 +125,14 @@ class Pool:
     def references(self, block: int) -> int:
         """Entries of block tables that point at a block."""
         return self._references[whole("block", block, at_most=self.blocks - 1)]
+
+    def state(self, block: int) -> State:
+        """What a block is; the four states together always make up the pool."""
+        if self.references(block):
+            return State.HELD
+        if self._touched[block]:
+            return State.WAITING
+        return State.IDLE if self._contents[block] else State.EMPTY
 
     # Admission and what it finds
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from lib.block_content import NO_TAG, Ids, Tag
 from lib.checks import InputError
-from lib.paging import Copy, Findable, PagingError, Pool, Sequence, Step
+from lib.paging import Copy, Findable, PagingError, Pool, Sequence, State, Step
 from tests.bench.paging import run, work
 from tests.plain_pool import PlainPool
 
@@ -77,15 +77,12 @@ def check(pool: Pool, live: Iterable[Sequence]) -> None:
     assert [entries[block] for block in range(pool.blocks)] == pool._references
     let_go = Counter(block for step in pool._in_flight for block in step.let_go)
     assert [let_go[block] for block in range(pool.blocks)] == pool._touched
-    for block in range(pool.blocks):
-        held, waits = pool._references[block] > 0, pool._touched[block] > 0
-        has_content = pool._contents[block] is not None
-        assert (block in pool._waiting) == (not held and waits)
-        assert (block in pool._idle) == (not held and not waits and has_content)
-        assert (block in pool._empty) == (not held and not waits and not has_content)
-    assert pool.held == len(entries)
+    states = [pool.state(block) for block in range(pool.blocks)]
+    lists = ((State.WAITING, pool._waiting), (State.IDLE, pool._idle), (State.EMPTY, pool._empty))
+    for state, blocks in lists:
+        assert sorted(blocks) == [block for block in range(pool.blocks) if states[block] == state]
+    assert pool.held == len(entries) == states.count(State.HELD)
     assert pool.held + pool.waiting + pool.idle + pool.empty == pool.blocks
-    assert len(set(pool._empty)) == len(pool._empty)
     listed = Counter[int]()
     unseen = [pool._root]
     while unseen:
@@ -562,11 +559,12 @@ def test_a_block_is_free_only_without_reference_and_without_step() -> None:
     a = pool.admit(range(4))
     b = pool.fork(a)
     step = pool.submit([a, b])
-    counts = []
+    seen = [(pool.references(0), pool.state(0))]
     for verb in (lambda: pool.release(a), lambda: pool.release(b), lambda: pool.complete(step)):
-        counts.append((pool.references(0), pool.free))
         verb()
-    assert [*counts, (pool.references(0), pool.free)] == [(2, 1), (1, 1), (0, 1), (0, 2)]
+        seen.append((pool.references(0), pool.state(0)))
+    assert seen == [(2, State.HELD), (1, State.HELD), (0, State.WAITING), (0, State.IDLE)]
+    assert pool.free == 2
 
 
 def test_a_preempted_sequence_is_admitted_again_with_its_outputs() -> None:
@@ -822,7 +820,7 @@ def test_misuse_is_named_and_changes_nothing() -> None:
             assert "no sequence of the pool" in is_refused(pool, [one], verb, wrong, *values)
         assert "no sequence of the pool" in is_refused(pool, [one], pool.submit, [one, wrong])
         assert "no sequence of the pool" in is_refused(pool, [one], pool.slots, wrong, 0, 1)
-    for not_in_flight in (done, foreign_step, None, one):
+    for not_in_flight in (done, foreign_step, None, one, []):
         assert "not in flight" in is_refused(pool, [one], pool.complete, not_in_flight)
     pool.append(one, 6)
     for verb, value in ((pool.append, 7), (pool.extend, [7, 8]), (pool.grow, 1), (pool.can_grow, 1)):
