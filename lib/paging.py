@@ -225,13 +225,15 @@ class Pool:
 
     def submit(self, sequences: abc.Iterable[Sequence]) -> Step:
         """A step that computes what these sequences still have to; it touches their blocks until it is complete."""
-        group = list(sequences)
-        for sequence in group:
+        step = Step({}, {})
+        for sequence in sequences:
             self._ask_about(sequence)
-        if not group or len(set(group)) < len(group):
-            raise PagingError("a step needs sequences, each of them once")
-        step = Step({each: each.table[:] for each in group}, {each: each.computed for each in group})
-        for sequence in group:
+            if sequence in step.tables:
+                raise PagingError("a step has each of its sequences once")
+            step.tables[sequence], step.computed_before[sequence] = sequence.table[:], sequence.computed
+        if not step.tables:
+            raise PagingError("a step has at least one sequence")
+        for sequence in step.tables:
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
         self._in_flight.append(step)

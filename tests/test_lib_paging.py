@@ -1,5 +1,6 @@
 """The paged pool: its verbs against a plain second pool, its states one by one, misuse and the chapter's records."""
 
+import itertools
 import random
 from array import array
 from collections import Counter, deque
@@ -825,8 +826,9 @@ def test_misuse_is_named_and_changes_nothing() -> None:
     pool.append(one, 6)
     for verb, value in ((pool.append, 7), (pool.extend, [7, 8]), (pool.grow, 1), (pool.can_grow, 1)):
         assert "max_tokens of the sequence, 7" in is_refused(pool, [one], verb, one, value)
-    assert "each of them once" in is_refused(pool, [one], pool.submit, [one, one])
-    assert "each of them once" in is_refused(pool, [one], pool.submit, [])
+    for twice in ([one, one], itertools.repeat(one)):
+        assert is_refused(pool, [one], pool.submit, twice) == "a step has each of its sequences once"
+    assert is_refused(pool, [one], pool.submit, []) == "a step has at least one sequence"
     for length in (0, 8, -1, 2.5, True, None):
         assert is_refused(pool, [one], pool.truncate, one, length).startswith("length is ")
     for tokens in (0, -1, 2.5, True, None, "2"):
