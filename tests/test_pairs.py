@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from tools.notebooks import (
+    PLANE,
     VIEW,
     Pair,
     clean,
@@ -91,6 +92,13 @@ def test_a_live_view_is_dropped_and_the_picture_kept() -> None:
     alone = v4.new_output("display_data", {VIEW: {"model_id": "b"}})
     notebook = clean(v4.new_notebook(cells=[v4.new_code_cell("x", outputs=[both, alone])]))
     assert [output.data for output in notebook.cells[0].outputs] == [{"image/png": "AAAA", "text/plain": "6.95 s"}]
+
+
+def test_the_picture_that_jupyterlab_takes_of_a_plane_is_dropped() -> None:
+    v4 = nbformat.v4
+    drawn = v4.new_output("display_data", {PLANE: {"data": []}, "image/png": "AAAA"})
+    notebook = clean(v4.new_notebook(cells=[v4.new_code_cell("x", outputs=[drawn])]))
+    assert [output.data for output in notebook.cells[0].outputs] == [{PLANE: {"data": []}}]
 
 
 def test_pieces_of_a_stream_are_joined() -> None:

@@ -15,6 +15,7 @@ FOLDERS = ("chapters", "exercises", "solutions")
 KEEP = ("deletable", "editable", "jupyter", "nbgrader", "slideshow", "tags")
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 VIEW = "application/vnd.jupyter.widget-view+json"
+PLANE = "application/vnd.plotly.v1+json"
 FORMAT = "py:percent"
 
 
@@ -121,11 +122,13 @@ def clean(notebook: Any) -> Any:
 
 
 def clean_output(output: Any) -> Any:
-    """One output without its live view; nothing where the view was all it had."""
+    """One output without what a screen made of it, a live view or a picture of a plane; nothing where that was all."""
     data = output.get("data")
     if data is None:
         return output
     data.pop(VIEW, None)
+    if PLANE in data:  # JupyterLab takes a picture of what it has drawn from it
+        data.pop("image/png", None)
     if "image/png" in data:  # the kernel ends the picture's text in a line break, JupyterLab does not
         data["image/png"] = joined(data["image/png"]).strip()
     return output if data else None
