@@ -157,10 +157,18 @@ def _r0_pays_for_r2(run: Schedule) -> int:
 def _why_bill_still(moved: str, settings: Mapping[str, Any]) -> str:
     if moved == "chunk" and settings["policy"] != Batching.CHUNKED:
         return "Only chunked prefill limits the tokens of a step; here whole prompts are computed."
-    return {
-        "chunk": "No prompt is cut differently: its length or the token budget limits each part first.",
-        "max_running": "There are never more requests to run at once.",
-    }.get(moved, "")
+    if moved == "chunk":
+        return "No prompt is cut differently: its length or the token budget limits each part first."
+    if moved == "max_running":
+        at_once = _most_at_once(_schedule(settings["policy"], settings["chunk"], settings["max_running"]))
+        return f"Never more than {at_once} of the four run at once, so a further row stays idle."
+    return ""
+
+
+def _most_at_once(schedule: Schedule) -> int:
+    """The most requests that are running, between their first and their last step, in any step."""
+    spans = list(zip(schedule.started_step, schedule.last_output_step, strict=True))
+    return max(sum(first <= step <= last for first, last in spans) for step in schedule.started_step)
 
 
 BILL_EXPLORATION = Exploration(

@@ -267,7 +267,7 @@ def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "Only chunked prefill limits the tokens of a step; here whole prompts are computed."
     if moved == "wait_to_fill":
         return (
-            "A wait ends as soon as the rows are full, and it costs nothing while an earlier group runs."
+            _why_wait_still(_at(settings))
             if settings["policy"] == Batching.FIXED
             else "Only a fixed batch waits to be filled; here a free row is taken at the next border of a step."
         )
@@ -287,13 +287,24 @@ def _why_schedule_still(moved: str, settings: Mapping[str, Any]) -> str:
     }.get(moved, "")
 
 
+def _why_wait_still(schedule: Schedule) -> str:
+    groups: dict[int, list[str]] = {}
+    for request, start in zip(schedule.requests, schedule.started_step, strict=True):
+        groups.setdefault(start, []).append(request.name)
+    unfilled = [" with ".join(names) for names in groups.values() if len(names) < schedule.rows]
+    if not unfilled:
+        return "Each group starts with all rows filled, and a wait ends at the latest when they are."
+    those = " and for ".join(unfilled)
+    return f"The rows are never all filled for {those}, but that wait is over before the earlier group ends."
+
+
 def _why_order_still(settings: Mapping[str, Any]) -> str:
     prompts_first, decodes_first = (_at({**settings, "order": order}) for order in _EXTREMES)
     if prompts_first.stretches == decodes_first.stretches:
         return "In no step do a prompt and a decode compete for the budget, so it does not matter who takes first."
     return (
-        "In order of admission gives the same schedule as decodes first: nobody takes more tokens in a later step "
-        "than in an earlier one, so a prompt is cut only where nobody in decode comes after it."
+        "In order of admission gives the same schedule as decodes first: nobody asks for more tokens in a later step "
+        "than in an earlier one, so whoever comes after a prompt that the budget cuts has not entered yet."
     )
 
 

@@ -1,9 +1,11 @@
 """Figures of what one step executes: rows padded to a captured graph, new tokens that an interval has room for."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain, pairwise
 from operator import add
 from typing import Annotated, Any
 
@@ -196,6 +198,24 @@ class Interval:
         """New tokens of a prompt with so much context that fit the step."""
         return _tokens_that_fit(self.allowed_ns, model, context, self.residents, self.captured)
 
+    def shape(self, model: StepTime, context: int) -> tuple[float, bool]:
+        """The captured rows that such a step is executed in and whether it needs all of them.
+
+        Without a token that fits they are 0, beyond the largest graph infinitely many.
+        """
+        if not (tokens := self.tokens(model, context)):
+            return 0, True
+        rows = tokens + self.residents.new_tokens
+        size = min((size for size in self.captured if size >= rows), default=math.inf)
+        return size, rows == size
+
+    def bends(self, model: StepTime, start: int, end: int) -> list[int]:
+        """Contexts from start to end, close enough around each change of shape to draw what fits as straight lines."""
+        if end - start <= 1 or self.shape(model, start) == self.shape(model, end):
+            return [start, end]
+        middle = (start + end) // 2
+        return self.bends(model, start, middle)[:-1] + self.bends(model, middle, end)
+
     def step_s(self, model: StepTime, context: int) -> float | None:
         """Seconds that the step takes with as many tokens as fit, None if none does."""
         if not (tokens := self.tokens(model, context)):
@@ -253,12 +273,13 @@ def tokens_in_interval(
         axes = box(page, 44, 62, 360, 132)
         token_axis(axes, CONTEXTS[-1], text["width"])
         axes.axvline(context, color=style.FAINT, linewidth=style.THIN_PT, clip_on=False)
-        contexts, highest = sorted({*CONTEXTS, min(context, CONTEXTS[-1])}), 10
+        drawn, highest = sorted({*CONTEXTS, min(context, CONTEXTS[-1])}), 10
         for role, model, left in (("fit", FIT, 14), ("launch", allowed.launch_bound, 170)):
+            bends = (allowed.bends(model, start, end) for start, end in pairwise(drawn))
+            contexts = sorted(set(chain.from_iterable(bends)))
             tokens = [allowed.tokens(model, each) for each in contexts]
             highest = max(highest, *tokens)
-            steps = "steps-post" if allowed.captured else "default"
-            axes.plot(contexts, tokens, drawstyle=steps, clip_on=False, **style.line(role))
+            axes.plot(contexts, tokens, clip_on=False, **style.line(role))
             here = allowed.tokens(model, context)
             axes.plot([context], [here], "o", markersize=5, color=style.INK, clip_on=False)
             line_key(page, left, 10, text[role].format(tokens=here), role)
@@ -303,13 +324,30 @@ def _ask_behind_context() -> Question:
 
 
 def _why_budget_still(moved: str, settings: Mapping[str, Any]) -> str:
-    if moved == "host_s":
-        return "The interval is longer than the host needs, and the device works meanwhile: the host costs no token."
     if moved == "resident_context" and not settings["residents"]:
         return "No request is in decode, so none has a context that is read."
-    if settings["shapes"] != Shapes.ANY:
-        return "The step is executed in the same shape as before, and the next one does not fit or is not left yet."
+    allowed = interval_of(**settings)
+    launch_bound = allowed.launch_bound
+    by_fit, by_both = (allowed.tokens(model, 0) for model in (FIT, launch_bound))
+    if moved == "host_s":
+        if launch_bound.host_ns > allowed.allowed_ns:
+            return "The host alone takes longer than the interval: by max(host, device) no token fits, before and now."
+        if not by_both:
+            return "The device alone takes longer than the interval, so no token fits, whatever the host needs."
+        return "The host is done within the interval, and the device works meanwhile: the host costs no token."
+    if not by_fit and not by_both:
+        return "Not one new token fits into the interval, before and now."
+    if moved == "shapes" and settings["shapes"] != Shapes.POWERS and _beyond_the_largest(allowed):
+        return f"Each step has more than {CAPTURED_AS[Shapes.THREE][-1]} rows, so it is captured in neither case."
+    if moved == "shapes" or settings["shapes"] != Shapes.ANY:
+        return "Where a token fits at all, the step is executed in the same shape as before."
     return ""
+
+
+def _beyond_the_largest(allowed: Interval) -> bool:
+    """Whether each step drawn has more rows than the largest of three captured graphs; a longer context fits fewer."""
+    fewest = min(allowed.tokens(model, CONTEXTS[-1]) for model in (FIT, allowed.launch_bound))
+    return fewest + allowed.residents.new_tokens > CAPTURED_AS[Shapes.THREE][-1]
 
 
 BUDGET_EXPLORATION = Exploration(

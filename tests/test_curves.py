@@ -1,11 +1,16 @@
 """What the figures of section 8.2 compute beside what `lib` gives them, and where they put their labels."""
 
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pytest
 
 from figures import chunks, curves, lines, steps
 from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, free_tokens
+from figures.explorer import explore
+from figures.exploration import Slider
+from figures.registry import entry
 from figures.steps import CAPTURED_AS, Shapes, interval_of, rows_of
 from lib import model, step_time
 from lib.checks import InputError
@@ -98,6 +103,100 @@ def test_one_token_more_would_break_the_interval(shapes: Shapes, residents: int,
         tokens = allowed.tokens(by, context)
         assert takes_ns(by, tokens) == round((allowed.step_s(by, context) or 0) * NS) <= 50_000_000
         assert takes_ns(by, tokens + 1) > 50_000_000
+
+
+BUDGET_MOVES = {
+    "interval": (0.02, 0.025, 0.03, 0.05, 0.055),
+    "residents": (0, 1, 4, 5, 6),
+    "shapes": tuple(Shapes),
+    "resident_context": (0, 512, 2048),
+    "host_s": (0.0, 0.019, 0.02, 0.021, 0.026, 0.027),
+}
+
+
+def takes_at_most(allowed: steps.Interval, by: StepTime) -> list[int]:
+    """Rows executed in the step with as many tokens as fit, at each context drawn; 0 where none fits."""
+    tokens = [allowed.tokens(by, context) for context in steps.CONTEXTS]
+    return [padded_rows(each + allowed.residents.new_tokens, allowed.captured) if each else 0 for each in tokens]
+
+
+def what_is_shown(**settings: Any) -> list[object]:
+    """The read-outs of the budget and the tokens on its curves."""
+    allowed = interval_of(**settings)
+    tokens = [allowed.tokens(by, context) for by in (FIT, allowed.launch_bound) for context in steps.CONTEXTS]
+    return [*map(str, entry("interval-to-budget").exploration.readouts(**settings)), *tokens]
+
+
+@pytest.mark.parametrize("moved", BUDGET_MOVES)
+@pytest.mark.parametrize("shapes", Shapes)
+@pytest.mark.parametrize(
+    ("interval", "residents", "resident_context"),
+    [(0.02, 1, 2048), (0.025, 5, 2048), (0.05, 1, 2048), (0.05, 0, 0), (0.03, 64, 16384), (0.2, 1, 2048)],
+)
+def test_what_is_said_where_a_move_costs_no_token(
+    interval: float, residents: int, resident_context: int, shapes: Shapes, moved: str
+) -> None:
+    at = {
+        "interval": interval, "residents": residents, "context": 0, "shapes": shapes,
+        "resident_context": resident_context, "host_s": HOST_S,
+    }  # fmt: skip
+    for value in BUDGET_MOVES[moved]:
+        now = at | {moved: value}
+        if value == at[moved] or what_is_shown(**now) != what_is_shown(**at):
+            continue
+        line = entry("interval-to-budget").exploration.why_still(moved, now)
+        for settings in (at, now):
+            allowed = interval_of(**settings)
+            by_fit, by_both = (takes_at_most(allowed, by) for by in (FIT, allowed.launch_bound))
+            if "The host alone" in line:
+                assert allowed.launch_bound.host_ns > allowed.allowed_ns or not any(by_both)
+            elif "The device alone" in line:
+                assert not any(takes_at_most(allowed, chunks.DEVICE))
+            elif "The host is done" in line:
+                assert takes_at_most(allowed, chunks.DEVICE) == by_both != [0] * len(by_both)
+            elif "Not one" in line:
+                assert not any(by_fit + by_both)
+            elif "captured in neither case" in line:
+                assert min(by_fit + by_both) > 1024
+            elif "same shape" in line:
+                before = interval_of(**at)
+                assert [by_fit, by_both] == [takes_at_most(before, by) for by in (FIT, before.launch_bound)]
+                assert any(by_fit + by_both)
+
+
+@pytest.mark.parametrize(
+    ("start", "moved", "word"),
+    [
+        ({"interval": 0.02}, {"host_s": 0.027}, "The host alone takes longer"),
+        ({"interval": 0.03, "residents": 64, "resident_context": 16384}, {"host_s": 0.027}, "The device alone"),
+        ({}, {"host_s": 0.027}, "The host is done within the interval"),
+        ({"interval": 0.02, "shapes": Shapes.POWERS}, {"residents": 5}, "Not one new token"),
+        ({"interval": 0.02}, {"shapes": Shapes.POWERS}, "Not one new token"),
+        ({"interval": 0.2}, {"shapes": Shapes.THREE}, "captured in neither case"),
+        ({"interval": 0.085, "shapes": Shapes.POWERS}, {"resident_context": 2560}, "in the same shape as before"),
+        ({"residents": 0}, {"resident_context": 512}, "No request is in decode"),
+    ],
+)
+def test_a_move_that_costs_no_token_says_why(start: dict[str, Any], moved: dict[str, Any], word: str) -> None:
+    explorer = explore("interval-to-budget", **start)
+    before = explorer.png
+    ((name, value),) = moved.items()
+    control = explorer.controls[name]
+    explorer.widgets[name].value = control.to_position(value) if isinstance(control, Slider) else value
+    assert explorer.png == before
+    assert word in explorer.line
+
+
+@pytest.mark.parametrize("interval", [0.02, 0.05, 0.1, 0.4])
+@pytest.mark.parametrize("shapes", Shapes)
+def test_the_curves_of_an_interval_claim_no_more_than_fits(shapes: Shapes, interval: float) -> None:
+    allowed = interval_of(interval, 1, 0, shapes, 2048, HOST_S)
+    axes = entry("interval-to-budget").figure(interval=interval, shapes=shapes).axes[0]
+    curves_drawn = [line for line in axes.lines if len(line.get_xdata()) >= len(steps.CONTEXTS)]
+    for by, line in zip((FIT, allowed.launch_bound), curves_drawn, strict=True):
+        for context in range(0, steps.CONTEXTS[-1] + 1, 190):
+            drawn = np.interp(context, line.get_xdata(), line.get_ydata())
+            assert drawn == pytest.approx(allowed.tokens(by, context), rel=0.02, abs=1)
 
 
 def test_a_prompt_takes_as_many_steps_as_its_chunks() -> None:

@@ -1,6 +1,7 @@
 """The pictures of four requests show what the schedule is, and the lines beside them are true."""
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from figures import schedules, style
+from figures.exploration import book_values
 from figures.explorer import explore
 from figures.guard import guard
 from figures.registry import entry
@@ -19,7 +21,7 @@ from lib.bill import Account, bill
 from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.four_requests import Batching, four_requests, policy_of
-from lib.schedule import Schedule
+from lib.schedule import Part, Schedule, Step
 from lib.scheduling import Order
 from lib.units import shown
 
@@ -40,7 +42,7 @@ Bands = list[tuple[float, float]]  # start and end, ms
 
 
 def shown_at(slug: str, **settings: Any) -> Schedule:
-    return schedule_at(**explore(slug).book | settings)
+    return schedule_at(**book_of(slug) | settings)
 
 
 def bands(figure: Figure, colour: str) -> dict[float, Bands]:
@@ -144,7 +146,7 @@ def test_the_readouts_are_those_of_the_chapter() -> None:
     [
         ("fixed-batch", {}, {"chunk": 1024}, "Only chunked prefill"),
         ("continuous-batching", {}, {"token_budget": 1024}, "Only chunked prefill"),
-        ("fixed-batch", {}, {"wait_to_fill": 0.1}, "as soon as the rows are full"),
+        ("fixed-batch", {}, {"wait_to_fill": 0.1}, "all rows filled"),
         ("continuous-batching", {}, {"wait_to_fill": 0.1}, "Only a fixed batch"),
         ("fixed-batch", {}, {"host_time": 0.01}, "in its fixed term"),
         ("fixed-batch", {"step_time": StepModel.LAUNCH_BOUND}, {"fixed_term": 0.0}, "no fixed term"),
@@ -152,7 +154,7 @@ def test_the_readouts_are_those_of_the_chapter() -> None:
         ("chunked-prefill", {}, {"token_budget": 4224}, "limit it first"),
         ("chunked-prefill", {"token_budget": 256}, {"chunk": 1024}, "before the chunk does"),
         ("chunked-prefill", {}, {"order": Order.PROMPTS_FIRST}, "compete for the budget"),
-        ("chunked-prefill", {"token_budget": 512}, {"order": Order.BY_ADMISSION}, "cut only where"),
+        ("chunked-prefill", {"token_budget": 512}, {"order": Order.BY_ADMISSION}, "budget cuts"),
         ("the-bill", {}, {"chunk": 1024}, "Only chunked prefill"),
         ("the-bill", {"policy": Batching.CHUNKED, "chunk": 8064}, {"chunk": 8192}, "cut differently"),
     ],
@@ -169,15 +171,104 @@ def test_a_move_that_changes_nothing_says_why(
     assert word in explorer.line
 
 
+def still(moved: str, moves: Any, slug: str, **settings: Any) -> Iterator[tuple[str, Schedule]]:
+    """What is said of those moves of a control, from one value to another, that leave the schedule as it is."""
+    for before, after in moves:
+        was, now = (shown_at(slug, **settings, **{moved: value}) for value in (before, after))
+        if was.stretches == now.stretches:
+            here = book_of(slug) | settings | {moved: after}
+            yield entry(slug).exploration.why_still(moved, here), now
+
+
+def book_of(slug: str) -> dict[str, Any]:
+    return book_values(entry(slug).draw, entry(slug).arguments)
+
+
+def both_ways(*values: Any) -> list[tuple[Any, Any]]:
+    return [pair for one in pairwise(values) for pair in (one, one[::-1])]
+
+
+@pytest.mark.parametrize("r2_arrival", [0.0, 0.02, 0.1, 0.2])
 @pytest.mark.parametrize("max_running", [1, 2, 3, 4])
-@pytest.mark.parametrize("token_budget", [256, 512, 2048])
-@pytest.mark.parametrize("chunk", [128, 1024, 8192])
-def test_in_order_of_admission_is_decodes_first(max_running: int, token_budget: int, chunk: int) -> None:
-    first, admitted = (
-        simulate(four_requests(), policy_of(Batching.CHUNKED, max_running, 0, chunk, token_budget, order))
-        for order in (Order.DECODES_FIRST, Order.BY_ADMISSION)
-    )
-    assert list(first.steps()) == list(admitted.steps())
+def test_what_is_said_of_a_wait_that_is_not_used(max_running: int, r2_arrival: float) -> None:
+    waits = both_ways(0.0, 0.01, 0.02, 0.04, 0.1, 0.2)
+    for r3_arrival in (0.0, 0.03, 0.1, 0.4):
+        settings = {"max_running": max_running, "r2_arrival": r2_arrival, "r3_arrival": r3_arrival}
+        for line, run in still("wait_to_fill", waits, "fixed-batch", **settings):
+            assert ("all rows filled" in line) == all(len(group) == max_running for group in groups_of(run))
+            for group in groups_of(run):
+                if len(group) < max_running:
+                    assert " with ".join(run.requests[place].name for place in group) in line
+                    ended = [time for place, time in enumerate(run.finish_ns) if place < group[0]]
+                    assert run.started_ns[group[0]] == max(ended)
+
+
+def groups_of(schedule: Schedule) -> list[list[int]]:
+    """The requests, by their places, that started together."""
+    return [
+        [place for place, start in enumerate(schedule.started_step) if start == step]
+        for step in sorted(set(schedule.started_step))
+    ]
+
+
+FOUR_LOADS = ({}, {"r2_prompt": 16384}, {"r0_outputs": 1, "r3_arrival": 0.0}, {"r1_outputs": 9, "r2_arrival": 0.0})
+each_limit = pytest.mark.parametrize(
+    ("chunk", "token_budget"), list(product((128, 1024, 2048, 8192), (256, 1152, 2048, 3072, 8192)))
+)
+
+
+def budget_cuts(step: Step, schedule: Schedule, chunk: int, token_budget: int) -> list[Part]:
+    """The parts of prompts that the budget alone made shorter."""
+    if sum(part.new_tokens for part in step.parts) < token_budget:
+        return []
+    prompts = [(part, schedule.requests[part.place].prompt - part.context) for part in step.prompts]
+    return [part for part, left in prompts if part.new_tokens < min(chunk, left)]
+
+
+@each_limit
+def test_what_is_said_of_an_order_that_makes_no_difference(chunk: int, token_budget: int) -> None:
+    for load, max_running in product(FOUR_LOADS, (1, 3)):
+        settings = {"chunk": chunk, "token_budget": token_budget, "max_running": max_running, **load}
+        for line, run in still("order", permutations(Order, 2), "chunked-prefill", **settings):
+            steps = list(run.steps())
+            cut = [(step, part) for step in steps for part in budget_cuts(step, run, chunk, token_budget)]
+            if "compete" in line:
+                assert not [step for step, _ in cut if step.decodes]
+            else:
+                assert "In order of admission gives the same schedule as decodes first" in line
+                assert all(decode.place < part.place for step, part in cut for decode in step.decodes)
+                orders = {order: shown_at("chunked-prefill", **settings, order=order).stretches for order in Order}
+                assert orders[Order.BY_ADMISSION] == orders[Order.DECODES_FIRST] == run.stretches
+                assert any(step.decodes for step, _ in cut)
+
+
+@each_limit
+def test_what_is_said_of_limits_that_do_not_bind(chunk: int, token_budget: int) -> None:
+    for load, max_running in product(FOUR_LOADS, (2, 4)):
+        settings = {"max_running": max_running, **load}
+        budgets, chunks = both_ways(token_budget, token_budget + 128), both_ways(chunk, chunk + 128)
+        for line, run in still("token_budget", budgets, "chunked-prefill", chunk=chunk, **settings):
+            assert "No step has more tokens" in line
+            free = shown_at("chunked-prefill", chunk=chunk, token_budget=2**17, **settings)
+            assert free.stretches == run.stretches
+        for line, run in still("chunk", chunks, "chunked-prefill", token_budget=token_budget, **settings):
+            assert "before the chunk does" in line
+            free = shown_at("chunked-prefill", chunk=2**17, token_budget=token_budget, **settings)
+            assert free.stretches == run.stretches
+
+
+@pytest.mark.parametrize("policy", Batching)
+def test_what_is_said_of_a_row_that_stays_idle(policy: Batching) -> None:
+    for chunk in (128, 256, 2048):
+        for fewer, more in pairwise((1, 2, 3, 4)):
+            one, other = (simulate(four_requests(), policy_of(policy, rows, 0, chunk)) for rows in (fewer, more))
+            if one.stretches == other.stretches:
+                line = entry("the-bill").exploration.why_still(
+                    "max_running", {"policy": policy, "request": "r0", "chunk": chunk, "max_running": more}
+                )
+                at_once = max(len(step.parts) for step in other.steps())
+                assert f"Never more than {at_once} of" in line
+                assert at_once <= fewer
 
 
 @pytest.mark.parametrize("name", ["r2_arrival", "r3_arrival", "wait_to_fill", "fixed_term", "host_time"])
