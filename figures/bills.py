@@ -21,6 +21,7 @@ from figures.schedules import (
     axis_end,
     in_ms,
     place_of,
+    rows_for_four,
     time_ticks,
     whole_ms,
 )
@@ -94,7 +95,8 @@ def the_bill(
 
 
 def _schedule(policy: Batching, chunk: int, max_running: int) -> Schedule:
-    return simulate(example.four_requests(), example.policy_of(policy, max_running=max_running, chunk=chunk))
+    rows = rows_for_four(max_running)
+    return simulate(example.four_requests(), example.policy_of(policy, max_running=rows, chunk=chunk))
 
 
 def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:

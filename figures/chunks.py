@@ -13,10 +13,11 @@ from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import height_from_zero, line_key, token_axis
 from figures.page import box, new_page, swatch, write
+from figures.times import in_ns
 from figures.words import words
 from lib import records, step_time
 from lib.attention import causal_pairs
-from lib.checks import one_of, seconds, whole
+from lib.checks import one_of, whole
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE, SHORT_CHAT
 from lib.model import matrix_flops
@@ -50,7 +51,7 @@ class Chunks:
     """A prompt cut into chunks of (new tokens, tokens in context), each computed in a step of its own."""
 
     segments: tuple[tuple[int, int], ...]
-    host_s: float
+    host_ns: int
 
     @property
     def edges(self) -> list[int]:
@@ -72,7 +73,7 @@ class Chunks:
 
     @property
     def models(self) -> dict[str, StepTime]:
-        return {"fit": FIT, "device": DEVICE, "launch": LaunchBound(round(self.host_s * NS), DEVICE)}
+        return {"fit": FIT, "device": DEVICE, "launch": LaunchBound(self.host_ns, DEVICE)}
 
     def times_s(self, model: StepTime) -> list[float]:
         """Seconds of each chunk by a model of the step's time."""
@@ -90,7 +91,7 @@ def chunks_of(chunk_tokens: int, prompt_tokens: int, host_s: float) -> Chunks:
     chunk = one_of("chunk_tokens", chunk_tokens, CHUNKS)
     prompt = whole("prompt_tokens", prompt_tokens, at_least=1, at_most=MOST_PROMPT)
     segments = tuple((min(chunk, prompt - context), context) for context in range(0, prompt, chunk))
-    return Chunks(segments, seconds("host_s", host_s))
+    return Chunks(segments, in_ns("host_s", host_s))
 
 
 def chunk_times(
@@ -133,7 +134,7 @@ def chunk_readouts(**settings: Any) -> tuple[Readout, ...]:
         *(Readout(f"last / first: time by {BY[name]}", _growth(times[name]), "", 2) for name in ("fit", "device")),
         Readout("all chunks measured", *((sum(recorded), "ms", 0, (Clock.MEASURED,)) if recorded else (NOT_RECORDED,))),
         *(Readout(f"all chunks by {BY[name]}", sum(each), "ms", 0, CLOCKS[name]) for name, each in times.items()),
-        Readout("prompt tokens that ride along free while the host submits a decode step", free_tokens(chunks.host_s)),
+        Readout("prompt tokens that ride along free while the host submits a decode step", free_tokens(chunks.host_ns)),
     )
 
 
@@ -141,9 +142,8 @@ def _growth(times: Sequence[float]) -> float:
     return times[-1] / times[0]
 
 
-def free_tokens(host_s: float) -> int:
+def free_tokens(host_ns: int) -> int:
     """Tokens of a new prompt that the device computes beside one decode while the host submits the step anyway."""
-    host_ns = round(seconds("host_s", host_s) * NS)
     return step_time.tokens_that_fit(host_ns, DEVICE, 0, decode_plan(1, SHORT_CHAT.input_tokens)) if host_ns else 0
 
 

@@ -22,7 +22,7 @@ CELL_PT_AT_MOST = 30
 # So that few tokens behind many do not make a thin strip.
 STRETCH_AT_MOST = 3
 # More tokens than these would make cells that cannot be seen.
-MOST = 128
+MOST_NEW, MOST_CONTEXT = 32, 64
 
 
 class Shaded(StrEnum):
@@ -64,7 +64,8 @@ def pairs_of_chunk(
 
 def chunk_and_context(new_tokens: int, context: int) -> tuple[int, int]:
     """The figure's two lengths, asked for."""
-    return whole("new_tokens", new_tokens, at_least=1, at_most=MOST), whole("context", context, at_most=MOST)
+    c = whole("new_tokens", new_tokens, at_least=1, at_most=MOST_NEW)
+    return c, whole("context", context, at_most=MOST_CONTEXT)
 
 
 def pairs_readouts(**settings: Any) -> tuple[Readout, ...]:

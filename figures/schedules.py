@@ -16,9 +16,10 @@ from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
+from figures.times import in_ns
 from figures.words import words
 from lib import four_requests as example
-from lib.checks import InputError, one_of, seconds
+from lib.checks import one_of, whole
 from lib.clocks import Clock
 from lib.fast_forward import simulate
 from lib.four_requests import Batching
@@ -31,7 +32,6 @@ Spans = list[tuple[int, int]]  # start and end, ns
 PAGE_PT, LANES_PT, LANE_PT, BAND_PT, STRIP_PT = 210, 148, 32, 11, 16
 LEFT_PT, LANES_WIDTH_PT = 34, 372
 AXIS_MS, AXIS_STEP_MS = 900, 300
-MOST_SECONDS = 3600
 # Beyond so many steps a reader could not tell one band from the next, so bands in a row are drawn as one.
 MOST_BANDS = 100
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
@@ -124,23 +124,22 @@ def schedule_at(
     host_time: float,
 ) -> Schedule:
     """The schedule that the figure's parameters describe."""
-    arrivals = _ns("r2_arrival", r2_arrival), _ns("r3_arrival", r3_arrival)
+    rows = rows_for_four(max_running)
+    arrivals = in_ns("r2_arrival", r2_arrival), in_ns("r3_arrival", r3_arrival)
     load = example.four_requests(r0_outputs, r1_outputs, *arrivals, r2_prompt)
-    wait_ns = _ns("wait_to_fill", wait_to_fill)
-    limits = example.policy_of(policy, max_running, wait_ns, chunk, token_budget, order)
-    return simulate(load, limits, _model(step_time, _ns("fixed_term", fixed_term), _ns("host_time", host_time)))
+    wait_ns = in_ns("wait_to_fill", wait_to_fill)
+    limits = example.policy_of(policy, rows, wait_ns, chunk, token_budget, order)
+    return simulate(load, limits, _model(step_time, in_ns("fixed_term", fixed_term), in_ns("host_time", host_time)))
+
+
+def rows_for_four(max_running: int) -> int:
+    """How many of the four requests may run at once, asked for."""
+    return whole("max_running", max_running, at_least=1, at_most=len(example.NAMES))
 
 
 def _model(step_time: StepModel, fixed_ns: int, host_ns: int) -> StepTime:
     fit, launch_bound = replace(FIT, fixed_ns=fixed_ns), LaunchBound(host_ns, _DEVICE)
     return fit if one_of("step_time", step_time, StepModel) is StepModel.FIT else launch_bound
-
-
-def _ns(parameter: str, time: float) -> int:
-    """A time of the figure, in seconds, as the whole ns that `lib` counts in."""
-    if seconds(parameter, time) > MOST_SECONDS:
-        raise InputError(parameter, time, f"a time from 0 s to {MOST_SECONDS} s")
-    return round(time * NS)
 
 
 def _at(settings: Mapping[str, Any]) -> Schedule:

@@ -16,6 +16,7 @@ from figures.chunks import BY, CLOCKS, DEVICE, HOST_S, RECORDED_CHUNK
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import height_from_zero, line_key, ticks_below, ticks_left, token_axis
 from figures.page import box, new_page, swatch, write
+from figures.times import in_ns
 from figures.words import words
 from lib import step_time
 from lib.attention import causal_pairs
@@ -28,8 +29,10 @@ from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan,
 from lib.units import MIB
 
 ROWS_DRAWN = 40
-# Far beyond what is drawn; more is a slip.
-MOST_ROWS, MOST_CONTEXT = 1024, 2**20
+# What may stand in decode, far beyond any pool; more is a slip.
+MOST_RESIDENTS, MOST_CONTEXT = 1024, 2**20
+# So many tokens fit into a longer interval that their number would not stand beside the axis.
+MOST_INTERVAL_S = 1
 MARKED = (CAPTURED[0] + 2, CAPTURED[0] + 1, CAPTURED[0])
 
 
@@ -67,8 +70,8 @@ class Rows:
 def rows_of(rows: int, further_rows: int, capture_s: float, held_bytes: int) -> Rows:
     """The step and the graphs that the figure's parameters describe; no further graph for 0 rows."""
     return Rows(
-        whole("rows", rows, at_least=1, at_most=MOST_ROWS),
-        whole("further_rows", further_rows, at_most=MOST_ROWS),
+        whole("rows", rows, at_least=1, at_most=ROWS_DRAWN),
+        whole("further_rows", further_rows, at_most=ROWS_DRAWN),
         seconds("capture_s", capture_s),
         whole("held_bytes", held_bytes, at_most=MOST_BYTES),
     )
@@ -176,7 +179,11 @@ class Shapes(StrEnum):
 
 
 POWERS_OF_TWO = tuple(2**power for power in range(15))
-CAPTURED_AS = {Shapes.ANY: (), Shapes.POWERS: POWERS_OF_TWO, Shapes.THREE: (256, 512, 1024)}
+CAPTURED_AS: Mapping[Shapes, tuple[int, ...]] = {
+    Shapes.ANY: (),
+    Shapes.POWERS: POWERS_OF_TWO,
+    Shapes.THREE: (256, 512, 1024),
+}
 CONTEXTS = range(0, 2 * LONG_CONTEXT.input_tokens + 1, 1024)
 PROMPT = LONG_CONTEXT.input_tokens
 _POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
@@ -240,14 +247,14 @@ def interval_of(
     interval: float, residents: int, context: int, shapes: str, resident_context: int, host_s: float
 ) -> Interval:
     """The interval that the figure's parameters describe; `context` belongs to the point looked at."""
-    whole("context", context, at_most=MOST_CONTEXT)
+    whole("context", context, at_most=CONTEXTS[-1])
     of_each = whole("resident_context", resident_context, at_most=MOST_CONTEXT)
-    decoding = whole("residents", residents, at_most=MOST_ROWS)
+    decoding = whole("residents", residents, at_most=MOST_RESIDENTS)
     return Interval(
-        max(1, round(seconds("interval", interval, above_zero=True) * NS)),
+        max(1, in_ns("interval", interval, at_most=MOST_INTERVAL_S, above_zero=True)),
         decode_plan(decoding, of_each),
         CAPTURED_AS[one_of("shapes", shapes, Shapes)],
-        LaunchBound(round(seconds("host_s", host_s) * NS), DEVICE),
+        LaunchBound(in_ns("host_s", host_s), DEVICE),
     )
 
 
@@ -273,7 +280,7 @@ def tokens_in_interval(
         axes = box(page, 44, 62, 360, 132)
         token_axis(axes, CONTEXTS[-1], text["width"])
         axes.axvline(context, color=style.FAINT, linewidth=style.THIN_PT, clip_on=False)
-        drawn, highest = sorted({*CONTEXTS, min(context, CONTEXTS[-1])}), 10
+        drawn, highest = sorted({*CONTEXTS, context}), 10
         for role, model, left in (("fit", FIT, 14), ("launch", allowed.launch_bound, 170)):
             bends = (allowed.bends(model, start, end) for start, end in pairwise(drawn))
             contexts = sorted(set(chain.from_iterable(bends)))

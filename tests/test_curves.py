@@ -8,10 +8,12 @@ import pytest
 
 from figures import chunks, curves, lines, steps
 from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, free_tokens
-from figures.explorer import explore
 from figures.exploration import Slider
+from figures.explorer import explore
+from figures.guard import guard
 from figures.registry import entry
 from figures.steps import CAPTURED_AS, Shapes, interval_of, rows_of
+from figures.words import LANGUAGES
 from lib import model, step_time
 from lib.checks import InputError
 from lib.shapes import padded_rows
@@ -82,8 +84,8 @@ def test_bars_of_flop_are_the_whole_flop_of_the_record() -> None:
 
 
 def test_what_the_device_has_time_for_while_the_host_submits() -> None:
-    assert free_tokens(0.0) == free_tokens(0.001) == 0
-    taken = free_tokens(HOST_S)
+    assert free_tokens(0) == free_tokens(1_000_000) == 0
+    taken = free_tokens(round(HOST_S * NS))
     assert chunks.DEVICE(step_plan((1, 2048), (taken, 0))) <= 26_000_000
     assert chunks.DEVICE(step_plan((1, 2048), (taken + 1, 0))) > 26_000_000
 
@@ -216,3 +218,37 @@ def test_the_price_of_a_further_graph() -> None:
     assert with_it.graph.saved_s_per_step == pytest.approx(15 * 30.4e-6)
     assert with_it.graph.steps_to_repay == 1097
     assert rows_of(17, 0, 0.5, 32 * MIB).graph is rows_of(17, 16, 0.5, 32 * MIB).graph is None
+
+
+@pytest.mark.parametrize(
+    ("slug", "name", "value", "allowed"),
+    [
+        ("chunk-times", "host_s", 3601, "a time from 0 s to 3600 s"),
+        ("interval-to-budget", "host_s", 1e9, "a time from 0 s to 3600 s"),
+        ("interval-to-budget", "interval", 1.01, "a time from above 0 s to 1 s"),
+        ("interval-to-budget", "interval", 0, "a time from above 0 s to 1 s"),
+        ("interval-to-budget", "context", 16385, "a whole number from 0 to 16,384"),
+        ("padded-rows", "rows", 41, "a whole number from 1 to 40"),
+        ("padded-rows", "further_rows", 41, "a whole number from 0 to 40"),
+        ("pairs-first-chunk", "new_tokens", 33, "a whole number from 1 to 32"),
+        ("pairs-behind-context", "context", 65, "a whole number from 0 to 64"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_its_bound(slug: str, name: str, value: Any, allowed: str) -> None:
+    with pytest.raises(InputError) as refused:
+        entry(slug).figure(**{name: value})
+    assert str(refused.value) == f"{name} is {value}; allowed: {allowed}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("slug", "settings"),
+    [
+        ("interval-to-budget", {"interval": 1, "context": 16384}),
+        ("padded-rows", {"rows": 40, "further_rows": 40}),
+        ("pairs-first-chunk", {"new_tokens": 32}),
+        ("pairs-behind-context", {"new_tokens": 32, "context": 64}),
+    ],
+)
+def test_what_is_just_allowed_can_be_printed(slug: str, settings: dict[str, Any], language: str) -> None:
+    guard(entry(slug).figure(**settings, language=language), slug)

@@ -272,9 +272,16 @@ def test_what_is_said_of_a_row_that_stays_idle(policy: Batching) -> None:
 
 
 @pytest.mark.parametrize("name", ["r2_arrival", "r3_arrival", "wait_to_fill", "fixed_term", "host_time"])
-def test_a_time_of_more_than_an_hour_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match=rf"^{name} is 3601; allowed: a time from 0 s to 3600 s$"):
-        entry("fixed-batch").figure(**{name: 3601})
+@pytest.mark.parametrize("value", [-1, 3601, int(1e9), int(9e18)])
+def test_a_time_of_less_than_nothing_or_more_than_an_hour_is_refused(name: str, value: int) -> None:
+    with pytest.raises(InputError, match=rf"^{name} is {value}; allowed: a time from 0 s to 3600 s$"):
+        entry("fixed-batch").figure(**{name: value})
+
+
+@pytest.mark.parametrize("slug", [*FAMILY, "the-bill"])
+def test_more_rows_than_requests_are_refused(slug: str) -> None:
+    with pytest.raises(InputError, match=r"^max_running is 1000000000; allowed: a whole number from 1 to 4$"):
+        entry(slug).figure(max_running=10**9)
 
 
 def test_a_budget_below_the_rows_is_told_with_its_control() -> None:
