@@ -73,6 +73,16 @@ class Requests:
         return self.pool.requests_that_fit(RequestShape(self.context, SHORT_CHAT.output_tokens))
 
     @property
+    def crosses(self) -> bool:
+        """Whether the crossing lies among the batches drawn."""
+        return self.crossing <= MOST_BATCH
+
+    @property
+    def fills(self) -> bool:
+        """Whether the pool is full at one of the batches drawn."""
+        return 1 <= self.fit < MOST_BATCH
+
+    @property
     def compute_bound(self) -> int | None:
         return reads.compute_crossover(self.at_peak, self.context)
 
@@ -108,8 +118,9 @@ def reads_per_output(
         names = [text["context"].format(context=one.context) for one in both]
         label_ends(axes, [*ends, weights[-1]], [*names, text["weights"]])
         for role, one, bottom in zip(("one", "other"), both, (26, 8), strict=True):
+            circle, bar = (text[mark] if drawn else "" for mark, drawn in (("circle", one.crosses), ("bar", one.fills)))
             numbers = {"context": one.context, "crossing": one.crossing, "fit": one.fit}
-            line_key(page, 14, bottom, text["key"].format(**numbers), role)
+            line_key(page, 14, bottom, text["key"].format(**numbers, circle=circle, bar=bar), role)
     return page
 
 
@@ -187,17 +198,25 @@ def _draw_reads(axes: Axes, one: Requests, role: str) -> None:
     axes.plot(BATCHES, curve, color=colour, linewidth=style.THIN_PT)
     axes.plot(BATCHES[:within], curve[:within], color=colour, linewidth=1.6 * style.LINE_PT)
     axes.axhline(one.kv_gib, color=colour, linestyle=(0, (1, 2)))
-    if one.crossing <= MOST_BATCH:
+    if one.crosses:
         axes.plot([one.crossing], [one.kv_gib], "o", markerfacecolor=style.PAPER, markeredgecolor=colour)
-    if one.fit < MOST_BATCH:
-        place = max(one.fit, 1), one.read_gib(max(one.fit, 1))
-        axes.plot(*place, "|", color=style.LIMIT, markersize=18, markeredgewidth=2 * style.LINE_PT, clip_on=False)
+    if one.fills:
+        axes.plot(
+            one.fit,
+            one.read_gib(one.fit),
+            "|",
+            color=style.LIMIT,
+            markersize=18,
+            markeredgewidth=2 * style.LINE_PT,
+            clip_on=False,
+        )
 
 
 def _mark_batch(axes: Axes, batch: int, values: list[float], text: str) -> None:
     """A line through the batch that is looked at, its name above, and a dot on each curve."""
     axes.axvline(batch, color=style.FAINT, linewidth=style.THIN_PT)
-    axes.text(batch, 1.02, text, transform=axes.get_xaxis_transform(), ha="center", va="bottom")
+    side = "left" if batch == 1 else "center"  # left of the axis stands the highest tick
+    axes.text(batch, 1.02, text, transform=axes.get_xaxis_transform(), ha=side, va="bottom")
     for value in values:
         axes.plot([batch], [value], "o", markersize=4, color=style.INK, clip_on=False)
 

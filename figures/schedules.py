@@ -34,6 +34,8 @@ LEFT_PT, LANES_WIDTH_PT = 34, 372
 AXIS_MS, AXIS_STEP_MS = 900, 300
 # Beyond so many steps a reader could not tell one band from the next, so bands in a row are drawn as one.
 MOST_BANDS = 100
+# Whole milliseconds say too little of an interval below this.
+_SHORT_NS = 10 * example.MS
 _OVER_LINES = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 _IDLE: dict[str, Any] = {"facecolor": style.PAPER, "hatch": "////", "edgecolor": style.INK, "linewidth": style.THIN_PT}
 _DEVICE = device()
@@ -381,7 +383,8 @@ def _draw_interval(axes: Axes, bottom: float, schedule: Schedule, interval: Inte
     end, middle = axes.get_xlim()[1], (start + stop) / 2
     side = "left" if middle < 0.2 * end else "right" if middle > 0.8 * end else "center"
     at = {"left": start, "center": middle, "right": stop}[side]
-    length = label.format(time=whole_ms(interval.length_ns))
+    digits = 0 if interval.length_ns >= _SHORT_NS else 1
+    length = label.format(time=shown(interval.length_ns / NS, "ms", digits))
     axes.text(at, high + 1, length, ha=side, va="bottom", color=style.LIMIT, bbox=_OVER_LINES)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from figures import chunks, curves, lines, steps
+from figures import chunks, curves, lines, steps, style
 from figures.chunks import HOST_S, RECORDED_CHUNK, RECORDED_PROMPT, chunks_of, free_tokens
 from figures.exploration import Slider
 from figures.explorer import explore
@@ -252,3 +252,23 @@ def test_what_cannot_be_drawn_is_refused_with_its_bound(slug: str, name: str, va
 )
 def test_what_is_just_allowed_can_be_printed(slug: str, settings: dict[str, Any], language: str) -> None:
     guard(entry(slug).figure(**settings, language=language), slug)
+
+
+@pytest.mark.parametrize("pool_bytes", [4 * GIB, 12 * GIB, 48 * GIB])
+@pytest.mark.parametrize("context", [512, 2048, 32768])
+def test_the_key_names_the_marks_that_are_drawn(context: int, pool_bytes: int) -> None:
+    figure = entry("reads-per-output").figure(context=context, other_context=context, pool_bytes=pool_bytes)
+    both = curves.two_kinds(16, context, context, pool_bytes, "BF16", "Qwen3-8B")
+    keys = [text.get_text() for text in figure.texts if "pool full" in text.get_text()]
+    for mark, word, place in (("o", "(circle)", both[0].crossing), ("|", "(bar)", both[0].fit)):
+        hollow = [line for line in figure.axes[0].lines if line.get_marker() == mark and line.get_color() != style.INK]
+        assert [line.get_xdata()[0] for line in hollow] == [place] * sum(word in key for key in keys)
+        assert len(hollow) == 2 * (1 <= place < 128)
+
+
+@pytest.mark.parametrize("slug", ["reads-per-output", "separate-weight-store"])
+def test_the_name_of_batch_1_stands_right_of_the_axis(slug: str) -> None:
+    figure = entry(slug).figure(batch=1)
+    (name,) = [text for text in figure.axes[0].texts if text.get_text() == "batch 1"]
+    figure.canvas.draw()
+    assert name.get_window_extent().x0 >= figure.axes[0].get_window_extent().x0

@@ -351,3 +351,11 @@ def test_clocks_follow_the_model_of_step_times() -> None:
     assert by_fit.readouts[0].clock == "fit"
     assert by_device.readouts[0].clock == "FLOP rule + assumed"
     assert shown(schedules.schedule_at(**by_device.settings).total_ns / 1e9, "ms") == str(by_device.readouts[0])
+
+
+def test_a_short_interval_is_drawn_as_it_is_read_out() -> None:
+    explorer = explore("fixed-batch", fixed_term=0.0)
+    drawn = [text.get_text() for text in entry("fixed-batch").figure(fixed_term=0.0).axes[0].texts]
+    (longest,) = [str(one) for one in explorer.readouts if one.label == "longest interval"]
+    assert float(longest.removesuffix(" ms")) < 10
+    assert f"longest interval {longest}" in drawn
