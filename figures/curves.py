@@ -201,15 +201,8 @@ def _draw_reads(axes: Axes, one: Requests, role: str) -> None:
     if one.crosses:
         axes.plot([one.crossing], [one.kv_gib], "o", markerfacecolor=style.PAPER, markeredgecolor=colour)
     if one.fills:
-        axes.plot(
-            one.fit,
-            one.read_gib(one.fit),
-            "|",
-            color=style.LIMIT,
-            markersize=18,
-            markeredgewidth=2 * style.LINE_PT,
-            clip_on=False,
-        )
+        wall: dict[str, Any] = {"color": style.LIMIT, "markersize": 18, "markeredgewidth": 2 * style.LINE_PT}
+        axes.plot([one.fit], [one.read_gib(one.fit)], "|", clip_on=False, **wall)
 
 
 def _mark_batch(axes: Axes, batch: int, values: list[float], text: str) -> None:
