@@ -881,7 +881,7 @@ NO_TOKENS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("tokens", NO_TOKENS, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("tokens", NO_TOKENS, ids=lambda value: repr(value)[:30].partition(" object at")[0])
 def test_tokens_are_whole_numbers_of_at_least_0(tokens: Any) -> None:
     pool = Pool(8, 4)
     one = pool.admit([1])
