@@ -173,6 +173,7 @@ def test_check_passes_here() -> None:
 FOREIGN = {"argv": ["/elsewhere/python", "-m", "ipykernel_launcher"], "display_name": "x", "language": "python"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -241,6 +242,7 @@ def run_without_browser(folder: Path, ci: str) -> str:
     return run.stdout
 
 
+@pytest.mark.long
 def test_without_a_browser_a_reader_is_told(tmp_path: Path) -> None:
     told = run_without_browser(tmp_path, ci="")
     assert "1 skipped" in told
@@ -248,6 +250,7 @@ def test_without_a_browser_a_reader_is_told(tmp_path: Path) -> None:
     assert "apt install chromium" in told
 
 
+@pytest.mark.long
 def test_without_a_browser_ci_fails(tmp_path: Path) -> None:
     told = run_without_browser(tmp_path, ci="true")
     assert "1 error" in told

@@ -330,6 +330,7 @@ def test_check_says_what_differs_and_changes_nothing(pair: Pair, capsys: pytest.
     assert both(pair) == before
 
 
+@pytest.mark.long
 def test_cells_keep_their_ids_and_unchanged_ones_their_outputs(pair: Pair) -> None:
     assert sync([pair]) == []
     before = {cell.source: cell for cell in stored(pair).cells}
@@ -368,6 +369,7 @@ def test_metadata_that_both_sides_carry_is_content(pair: Pair) -> None:
     assert stored(pair).cells[1].metadata == {"tags": ["hide-input"]}
 
 
+@pytest.mark.long
 def test_running_twice_gives_the_same_bytes(pair: Pair) -> None:
     edit_script(pair, "print(2)", "import ipywidgets\nipywidgets.IntSlider(3)")
     assert sync([pair]) == []
@@ -380,6 +382,7 @@ def test_running_twice_gives_the_same_bytes(pair: Pair) -> None:
     assert list(cells[1].outputs[0].data) == ["text/plain"]
 
 
+@pytest.mark.long
 def test_a_cell_that_raises_is_named_and_old_outputs_stay(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
     assert sync([pair]) == []
     old = stored(pair).cells[1].outputs
@@ -398,6 +401,7 @@ FAILING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", FAILING.values(), ids=FAILING)
 def test_what_fails_beside_a_cell_fails_the_run(pair: Pair, source: str) -> None:
     edit_script(pair, "print(1)", "import threading\nimport ipywidgets as w\nprint(1)")
