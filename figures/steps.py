@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain, pairwise
-from operator import add
 from typing import Annotated, Any
 
 from matplotlib.figure import Figure
@@ -25,7 +24,7 @@ from lib.clocks import Clock
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
 from lib.memory import MOST_BYTES, KvPool, RequestShape
 from lib.shapes import CAPTURED, FurtherGraph, padded_rows
-from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan, step_plan
+from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan
 from lib.units import MIB
 
 ROWS_DRAWN = 40
@@ -227,8 +226,7 @@ class Interval:
         """Seconds that the step takes with as many tokens as fit, None if none does."""
         if not (tokens := self.tokens(model, context)):
             return None
-        plan = StepPlan(*map(add, self.residents, step_plan((tokens, context))))
-        return model(plan._replace(new_tokens=padded_rows(plan.new_tokens, self.captured))) / NS
+        return model(step_time.executed_plan(tokens, context, self.residents, self.captured)) / NS
 
     def steps_of_prompt(self, model: StepTime) -> int | None:
         """Steps of as many tokens as fit until a long prompt is in; None if none fits or too many are needed."""

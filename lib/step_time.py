@@ -262,6 +262,17 @@ def _recorded_decode() -> MeasuredDecode:
 MEASURED_DECODE = _recorded_decode()
 
 
+def executed_plan(
+    new_tokens: int, context: int, decoding: StepPlan = NOBODY, captured_rows: Sequence[int] = ()
+) -> StepPlan:
+    """What a step executes for the new tokens of one prompt beside the requests of `decoding`.
+
+    With `captured_rows` its rows are padded to the smallest captured shape that holds them. Source: section 8.2.4.
+    """
+    plan = StepPlan(*map(add, decoding, step_plan((new_tokens, context))))
+    return plan._replace(new_tokens=padded_rows(plan.new_tokens, captured_rows))
+
+
 def tokens_that_fit(
     interval_ns: int,
     step_time: StepTime,
@@ -277,8 +288,7 @@ def tokens_that_fit(
     limit = whole("interval_ns", interval_ns, at_least=1)
 
     def takes(tokens: int) -> int:
-        plan = StepPlan(*map(add, decoding, step_plan((tokens, context))))
-        return step_time(plan._replace(new_tokens=padded_rows(plan.new_tokens, captured_rows)))
+        return step_time(executed_plan(tokens, context, decoding, captured_rows))
 
     too_many = 1
     while takes(too_many) <= limit:

@@ -71,6 +71,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     paged_attention.paged_attend: {"queries": QUERIES, "kv": KV_BLOCKS, "table": [1, 0], "length": 3},
     attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
     reads.compute_crossover: {"device": step_time.device(), "context": 128},
+    step_time.executed_plan: {"new_tokens": 4, "context": 8},
     step_time.decode_plan: {"batch": 4, "context": 2048},
     reads.kv_crossover: {"weight_bytes": 10**6, "context": 8, "kv_bytes_per_token": 10},
     reads.reads_in_pieces: {"weight_bytes": 10**6, "pieces": 2},
