@@ -13,7 +13,7 @@ from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.page import box, new_page, swatch, write
 from figures.words import words
-from lib.attention import causal_pairs
+from lib.attention import EXAMPLE_CHUNK, causal_pairs
 from lib.checks import one_of, whole
 
 LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 14, 52, 360, 136
@@ -34,7 +34,7 @@ class Shaded(StrEnum):
 
 def pairs_of_chunk(
     *,
-    new_tokens: Annotated[int, Slider("new tokens", 1, 16, 1)] = 4,
+    new_tokens: Annotated[int, Slider("new tokens", 1, 16, 1)] = EXAMPLE_CHUNK,
     context: Annotated[int, Slider("in context", 0, 64, 1)] = 0,
     shaded: Annotated[Shaded, Choice("shade", tuple(Shaded))] = Shaded.CAUSAL,
     slug: str = "pairs-first-chunk",

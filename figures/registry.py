@@ -21,6 +21,7 @@ from figures.schedules import (
 )
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
+from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
 
@@ -72,7 +73,7 @@ FIGURES = (
     Entry("8-8", "pairs-first-chunk", "8.2.3", pairs_of_chunk, FIRST_CHUNK_EXPLORATION),
     Entry(
         "8-9", "pairs-behind-context", "8.2.3", pairs_of_chunk, BEHIND_CONTEXT_EXPLORATION,
-        {"slug": "pairs-behind-context", "context": 8},
+        {"slug": "pairs-behind-context", "context": EXAMPLE_CONTEXT},
     ),
     Entry(None, "chunk-times", "8.2.3", chunk_times, CHUNKS_EXPLORATION),
     Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),

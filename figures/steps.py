@@ -21,7 +21,7 @@ from lib import step_time
 from lib.attention import causal_pairs
 from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
-from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
+from lib.design_problem import ALLOWED_INTERVAL_S, INSTANCE, LONG_CONTEXT, SHORT_CHAT
 from lib.memory import MOST_BYTES, KvPool, RequestShape
 from lib.shapes import CAPTURED, FurtherGraph, padded_rows
 from lib.step_time import FIT, NS, LaunchBound, StepPlan, StepTime, decode_plan
@@ -258,7 +258,7 @@ def interval_of(
 
 def tokens_in_interval(
     *,
-    interval: Annotated[float, Slider("interval", 20.0, 400.0, 5.0, "ms")] = 0.05,
+    interval: Annotated[float, Slider("interval", 20.0, 400.0, 5.0, "ms")] = ALLOWED_INTERVAL_S,
     residents: Annotated[int, Slider("in decode", 0, 64, 1)] = 1,
     context: Annotated[int, Slider("prompt's context", 0, CONTEXTS[-1], 512)] = 0,
     shapes: Annotated[Shapes, Choice("executed as", tuple(Shapes))] = Shapes.ANY,
@@ -312,7 +312,7 @@ def budget_readouts(**settings: Any) -> tuple[Readout, ...]:
 
 
 def _ask_behind_context() -> Question:
-    allowed = interval_of(0.05, 1, 0, Shapes.ANY, SHORT_CHAT.input_tokens, HOST_S)
+    allowed = interval_of(ALLOWED_INTERVAL_S, 1, 0, Shapes.ANY, SHORT_CHAT.input_tokens, HOST_S)
     behind = PROMPT - RECORDED_CHUNK
     first, last = allowed.tokens(FIT, 0), allowed.tokens(FIT, behind)
     times = round(causal_pairs(RECORDED_CHUNK, behind) / causal_pairs(RECORDED_CHUNK))

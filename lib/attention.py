@@ -2,6 +2,9 @@
 
 from lib.checks import whole
 
+# The worked example of figures 8-8 and 8-9: a short chunk, at the beginning of a prompt or behind a context.
+EXAMPLE_CHUNK, EXAMPLE_CONTEXT = 4, 8
+
 
 def causal_pairs(new_tokens: int, context: int = 0, window: int | None = None) -> int:
     """Query-key pairs of new tokens behind a context: each new token sees the context, its predecessors and itself.

@@ -35,6 +35,10 @@ INSTANCE = Instance(
 )
 
 
+# The longest wait between two outputs that section 8.2.4 allows.
+ALLOWED_INTERVAL_S = 0.05
+
+
 @dataclass(frozen=True)
 class RequestKind:
     """What requests of a kind have in common: tokens in and out, shared prefix, seconds allowed from arrival."""

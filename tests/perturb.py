@@ -5,9 +5,12 @@ per cent. A constant that moves a claim's value without breaking any survives: t
 """
 
 import ast
+import compileall
 import csv
+import importlib
 import json
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -15,7 +18,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 class Constant:
     """A number in a file of `lib`, where it stands there (start and end, in characters), and another number near it."""
 
-    file: Path
+    file: str
     start: int
     end: int
     text: str
@@ -33,7 +36,7 @@ class Constant:
 
     def __str__(self) -> str:
         line = (ROOT / "lib" / self.file).read_text(encoding="utf-8")[: self.start].count("\n") + 1
-        return f"lib/{self.file.as_posix()}:{line}: {self.text}"
+        return f"lib/{self.file}:{line}: {self.text}"
 
 
 def constants() -> list[Constant]:
@@ -44,44 +47,63 @@ def constants() -> list[Constant]:
     return in_modules + in_records
 
 
-def outcomes(lib_parent: Path) -> list[tuple[float, bool]] | None:
-    """Value and truth of each claim with the `lib` of this folder; None where a claim cannot even be computed."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(lib_parent), str(ROOT)]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.claims"], cwd=lib_parent, env=environment, capture_output=True, encoding="utf-8"
-    )
-    return None if run.returncode else [tuple(pair) for pair in json.loads(run.stdout)]
-
-
 def judge(found: Sequence[Constant]) -> dict[Constant, str]:
     """Whether each constant is noticed by a claim, survives, or is used by none."""
     share = 2
     with ThreadPoolExecutor(share) as pool:
-        parts = list(pool.map(_judge_part, [found[start::share] for start in range(share)]))
+        parts = list(pool.map(_judge_apart, [found[start::share] for start in range(share)]))
     return {constant: word for part in parts for constant, word in part.items()}
 
 
-def _judge_part(found: Sequence[Constant]) -> dict[Constant, str]:
-    words = {}
+def _judge_apart(found: Sequence[Constant]) -> dict[Constant, str]:
+    """Judge in a process of its own, which imports a copy of `lib` again after each change."""
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "lib"
         shutil.copytree(ROOT / "lib", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        before = outcomes(copy.parent)
-        assert before is not None and all(holds for _, holds in before), (
-            "the claims must hold before anything is changed"
+        # a change may leave size and second of a file as they were: only its content tells that it is another
+        compileall.compile_dir(copy, quiet=1, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([place, str(ROOT)]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.perturb", place],
+            cwd=place,
+            env=environment,
+            input=json.dumps([asdict(constant) for constant in found]),
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            check=True,
         )
-        for constant in found:
-            file = copy / constant.file
-            text = file.read_text(encoding="utf-8")
-            file.write_text(text[: constant.start] + constant.near + text[constant.end :], encoding="utf-8")
-            after = outcomes(copy.parent)
-            noticed = after is None or not all(holds for _, holds in after)
-            words[constant] = "noticed" if noticed else "unused" if after == before else "survives"
-            file.write_text(text, encoding="utf-8")
-    return words
+    return dict(zip(found, json.loads(run.stdout), strict=True))
+
+
+def _judge_here(folder: Path, found: Sequence[Constant]) -> Iterator[str]:
+    before = _outcomes()
+    assert before is not None and all(holds for _, holds in before), "the claims must hold before anything is changed"
+    for constant in found:
+        file = folder / constant.file
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text[: constant.start] + constant.near + text[constant.end :], encoding="utf-8")
+        after = _outcomes()
+        noticed = after is None or not all(holds for _, holds in after)
+        yield "noticed" if noticed else "unused" if after == before else "survives"
+        file.write_text(text, encoding="utf-8")
+
+
+def _outcomes() -> list[tuple[float, bool]] | None:
+    """Value and truth of each claim, up to the first that fails; None where one cannot even be computed."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "lib" or name.startswith("tests.claims")]:
+        del sys.modules[name]
+    found = []
+    try:
+        for claim in importlib.import_module("tests.claims").CLAIMS:
+            found.append((float(claim.value()), claim.holds()))
+            if not claim.holds():
+                break
+    except Exception:  # whatever a wrong constant leads to
+        return None
+    return found
 
 
 def _in_module(file: Path) -> Iterator[Constant]:
@@ -94,7 +116,7 @@ def _in_module(file: Path) -> Iterator[Constant]:
                     before = lines[node.lineno - 1].encode()[: node.col_offset].decode()  # offsets count bytes
                     start = sum(map(len, lines[: node.lineno - 1])) + len(before)
                     source = ast.get_source_segment(text, node) or ""
-                    yield Constant(file.relative_to(ROOT / "lib"), start, start + len(source), source, _near(source))
+                    yield Constant(_name(file), start, start + len(source), source, _near(source))
 
 
 def _in_record(file: Path) -> Iterator[Constant]:
@@ -105,7 +127,7 @@ def _in_record(file: Path) -> Iterator[Constant]:
             if _is_number(cell):
                 place = text.index(cell, start)
                 start = place + len(cell)
-                yield Constant(file.relative_to(ROOT / "lib"), place, start, cell, _near(cell))
+                yield Constant(_name(file), place, start, cell, _near(cell))
 
 
 def _is_number(text: str) -> bool:
@@ -123,6 +145,10 @@ def _near(text: str) -> str:
         return repr(float(text) * 1.01)
 
 
+def _name(file: Path) -> str:
+    return file.relative_to(ROOT / "lib").as_posix()
+
+
 def main() -> int:
     """Print how many constants each word was given, and which survive; the exit code is 1 if any does."""
     words = judge(constants())
@@ -134,4 +160,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) > 1:
+        found = [Constant(**fields) for fields in json.load(sys.stdin)]
+        print(json.dumps(list(_judge_here(Path(sys.argv[1]) / "lib", found))))
+    else:
+        sys.exit(main())
