@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from lib.blocks import MOST_BLOCKS
 from lib.checks import InputError, whole
-from lib.paging import MOST_BLOCK_TOKENS, MOST_BLOCKS, Copy
+from lib.paging import MOST_BLOCK_TOKENS, Copy
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Format = Callable[[Array], Array]

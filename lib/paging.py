@@ -5,7 +5,7 @@ no KV: a `Copy` that a verb returns is done by the caller, ahead of the next ste
 findable in both; the one that was findable first is found.
 """
 
-from collections import OrderedDict, abc
+from collections import abc
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -13,23 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.block_content import MOST_TOKEN_ID, NO_TAG, Content, Ids, Tag, Tokens, token_ids
+from lib.blocks import Blocks, PagingError
 from lib.checks import InputError, one_of, whole
 
-MOST_BLOCKS = 2**20
 MOST_BLOCK_TOKENS = 2**20
-
-
-class PagingError(ValueError):
-    """A verb that the pool cannot follow: too few free blocks, or misuse. The pool is as it was before."""
-
-
-class State(StrEnum):
-    """What a block is: only idle and empty blocks are free."""
-
-    HELD = "some table refers to it"
-    WAITING = "no table refers to it, but a submitted step still touches it"
-    IDLE = "its content can still be found"
-    EMPTY = "nothing in it can be found"
 
 
 class Findable(StrEnum):
@@ -81,7 +68,7 @@ class Step:
     let_go: list[int] = field(default_factory=list)
 
 
-class Pool:
+class Pool(Blocks):
     """Blocks of equal size; each verb checks all before it changes anything.
 
     Raises InputError for values that make no sense, PagingError for misuse and for too few free blocks.
@@ -89,50 +76,11 @@ class Pool:
     """
 
     def __init__(self, blocks: int, block_tokens: int = 16, findable: Findable = Findable.ON_ADMISSION) -> None:
-        self.blocks = whole("blocks", blocks, at_least=1, at_most=MOST_BLOCKS)
+        super().__init__(blocks)
         self.block_tokens = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
         self.findable = one_of("findable", findable, Findable)
-        self._references = [0] * self.blocks
-        self._touched = [0] * self.blocks  # steps in flight that touch a block for somebody who let it go
-        self._contents: list[Content | None] = [None] * self.blocks
         self._root = Content()
-        self._empty = list(reversed(range(self.blocks)))
-        self._idle: OrderedDict[int, None] = OrderedDict()  # the least recently used first
-        self._waiting: dict[int, None] = {}
         self._in_flight = list[Step]()
-
-    @property
-    def empty(self) -> int:
-        return len(self._empty)
-
-    @property
-    def idle(self) -> int:
-        return len(self._idle)
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def free(self) -> int:
-        """Blocks that can be taken: the empty ones and the idle ones."""
-        return len(self._empty) + len(self._idle)
-
-    @property
-    def held(self) -> int:
-        return self.blocks - self.free - self.waiting
-
-    def references(self, block: int) -> int:
-        """Entries of block tables that point at a block."""
-        return self._references[whole("block", block, at_most=self.blocks - 1)]
-
-    def state(self, block: int) -> State:
-        """What a block is; the four states together always make up the pool."""
-        if self.references(block):
-            return State.HELD
-        if self._touched[block]:
-            return State.WAITING
-        return State.IDLE if self._contents[block] else State.EMPTY
 
     # Admission and what it finds
 
@@ -281,10 +229,6 @@ class Pool:
         if getattr(sequence, "pool", None) is not self:
             raise PagingError("this is no sequence of the pool: it is released already, or another pool's")
 
-    def _ask_for(self, blocks: int) -> None:
-        if blocks > self.free:
-            raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
-
     def _checked(self, tokens: Tokens) -> Ids:
         return token_ids(tokens, at_most=self.blocks * self.block_tokens)
 
@@ -364,21 +308,6 @@ class Pool:
             return 0
         return min([sequence.computed, *(step.computed_before[sequence] for step in sequence.steps)])
 
-    def _hold(self, blocks: list[int]) -> None:
-        for block in blocks:
-            if not self._references[block]:
-                del (self._waiting if self._touched[block] else self._idle)[block]
-            self._references[block] += 1
-
-    def _take(self, blocks: int) -> list[int]:
-        """Blocks of one reference each: empty ones, then the least recently used idle ones, whose content is lost."""
-        taken = []
-        for _ in range(blocks):
-            block = self._empty.pop() if self._empty else self._forget(self._idle.popitem(last=False)[0])
-            self._references[block] = 1
-            taken.append(block)
-        return taken
-
     def _let_go(self, sequence: Sequence, blocks: list[int]) -> None:
         touched_by = [(step, set(step.tables.get(sequence, ()))) for step in sequence.steps]
         for block in reversed(blocks):
@@ -388,19 +317,3 @@ class Pool:
                     step.let_go.append(block)
                     self._touched[block] += 1
         self._rest([block for block in reversed(blocks) if not self._references[block]])
-
-    def _rest(self, blocks: list[int]) -> None:
-        for block in blocks:
-            if self._touched[block]:
-                self._waiting[block] = None
-            elif self._contents[block]:
-                self._idle[block] = None
-            else:
-                self._empty.append(block)
-
-    def _forget(self, block: int) -> int:
-        content = self._contents[block]
-        assert content is not None
-        self._contents[block] = None
-        content.leave(block)
-        return block

@@ -1,6 +1,7 @@
 """What came of a schedule: stretches of equal steps, expanded on demand, and the times of each request.
 
-All times are whole nanoseconds from time 0; steps and requests are counted from 0.
+All times are whole nanoseconds from time 0; steps and requests are counted from 0. What never came is -1: the first
+output of a request, say, whose user went away before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from lib.checks import InputError, whole
 from lib.step_time import StepTime
 
 if TYPE_CHECKING:
+    from lib.residency import Preemption
     from lib.scheduling import Request
 
 MOST_NS = 2**63 - 1
@@ -71,7 +73,10 @@ class Interval(NamedTuple):
 class Schedule:
     """The steps of a run and, for each request, the steps in which it started and gave its first and last output.
 
-    Between those two it gives an output in every step but the `skipped` ones, in which it got no token.
+    Between those two it gives an output in every step but the `skipped` ones, in which it got no token or recomputed
+    what a preemption had cost it. `cancelled` says before which step those were let go whose users went away. The most
+    tokens that those with a row had in KV at once count what they share for each of them, `peak_blocks` counts it once.
+    Some may be `refused` by a pool: they are no part of the run.
     """
 
     requests: tuple["Request", ...]
@@ -82,6 +87,11 @@ class Schedule:
     first_output_step: Sequence[int]
     last_output_step: Sequence[int]
     skipped: Mapping[int, Sequence[int]]
+    peak_kv_tokens: int
+    cancelled: Mapping[int, int]
+    refused: tuple["Request", ...] = ()
+    preemptions: Sequence["Preemption"] = ()
+    peak_blocks: int | None = None
 
     def __post_init__(self) -> None:
         if self.total_ns > MOST_NS:
@@ -90,17 +100,16 @@ class Schedule:
     @property
     def total_ns(self) -> int:
         """The end of the last step, from time 0."""
-        last = self.stretches[-1]
-        return last.end_ns(last.steps)
+        return self.stretches[-1].end_ns(self.stretches[-1].steps) if self.stretches else 0
 
     @property
     def step_count(self) -> int:
-        return int(self._first_steps[-1]) + self.stretches[-1].steps
+        return int(self._columns[0].sum())
 
     @cached_property
     def _columns(self) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-        counts, starts, durations, growths, decodes, _ = zip(*self.stretches, strict=True)
-        return tuple(np.array(column, np.int64) for column in (counts, starts, durations, growths, decodes))  # type: ignore[return-value]
+        columns = [*zip(*self.stretches, strict=True)][:5] or [()] * 5
+        return tuple(np.array(column, np.int64) for column in columns)  # type: ignore[return-value]
 
     @cached_property
     def _first_steps(self) -> Integers:
@@ -114,10 +123,23 @@ class Schedule:
 
     def _end_of(self, steps: Sequence[int]) -> Integers:
         _, starts, durations, growths, _ = self._columns
-        at = self._stretch_of(steps)
-        done = np.asarray(steps, np.int64) - self._first_steps[at] + 1
-        ends: Integers = starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
+        came = np.asarray(steps, np.int64) >= 0
+        ends = np.full(len(came), -1, np.int64)
+        at = self._stretch_of(steps)[came]
+        done = np.asarray(steps, np.int64)[came] - self._first_steps[at] + 1
+        ends[came] = starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
         return ends
+
+    @property
+    def completed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each request gave all its outputs: it does unless its user goes away."""
+        return np.array([place not in self.cancelled for place in range(len(self.requests))])
+
+    @property
+    def scheduled_tokens(self) -> int:
+        """New tokens of all steps together, those computed once more after a preemption too."""
+        in_prompts = sum(part.new_tokens for stretch in self.stretches for part in stretch.prompts)
+        return in_prompts + sum(stretch.steps * stretch.decodes for stretch in self.stretches)
 
     @cached_property
     def arrival_ns(self) -> Integers:
@@ -128,7 +150,10 @@ class Schedule:
     def started_ns(self) -> Integers:
         """When the first step that computes something of each request began."""
         # A request enters at a border, so its first step begins a stretch.
-        return self._columns[1][self._stretch_of(self.started_step)]
+        came = np.asarray(self.started_step) >= 0
+        started = np.full(len(came), -1, np.int64)
+        started[came] = self._columns[1][self._stretch_of(self.started_step)[came]]
+        return started
 
     @cached_property
     def first_token_ns(self) -> Integers:
@@ -143,18 +168,18 @@ class Schedule:
     @property
     def queue_ns(self) -> Integers:
         """How long each request waited before its first step."""
-        return self.started_ns - self.arrival_ns
+        return np.where(self.started_ns < 0, -1, self.started_ns - self.arrival_ns)
 
     @property
     def ttft_ns(self) -> Integers:
         """Time to first token of each request, from its arrival."""
-        return self.first_token_ns - self.arrival_ns
+        return np.where(self.first_token_ns < 0, -1, self.first_token_ns - self.arrival_ns)
 
     def output_times_ns(self, place: int) -> list[int]:
         """When a request gave each of its outputs."""
         place = whole("place", place, at_most=len(self.requests) - 1)
         skipped = set(self.skipped.get(place, ()))
-        steps = range(self.first_output_step[place], self.last_output_step[place] + 1)
+        steps = range(max(self.first_output_step[place], 0), self.last_output_step[place] + 1)
         return [int(end) for end in self._end_of([step for step in steps if step not in skipped])]
 
     def intervals_ns(self, place: int) -> list[int]:
@@ -175,9 +200,9 @@ class Schedule:
 
     def longest_interval(self) -> Interval | None:
         """The longest interval of all, the earliest of equals; None if no request gives two outputs."""
-        if all(request.output == 1 for request in self.requests):
-            return None
         place = int(np.argmax(self.longest_interval_ns))
+        if not self.longest_interval_ns[place]:
+            return None
         lengths = self.intervals_ns(place)
         return Interval(place, lengths.index(max(lengths)) + 1, max(lengths))
 
@@ -198,30 +223,32 @@ class Schedule:
         """Rows in which nothing was computed, summed over the steps."""
         return self.row_steps - sum(s.steps * (s.decodes + len(s.prompts)) for s in self.stretches)
 
-    @cached_property
-    def peak_kv_tokens(self) -> int:
-        """The most tokens of KV held at once: those computed or cached of requests that have started and not ended."""
-        counts, _, _, _, decodes = self._columns
-        grown = counts * decodes
-        for place, stretch in enumerate(self.stretches):
-            if stretch.prompts:
-                grown[place] += sum(part.new_tokens for part in stretch.prompts)
-        at_start = np.zeros(len(counts), np.int64)
-        np.add.at(at_start, self._stretch_of(self.started_step), [request.cached_prefix for request in self.requests])
-        released = np.zeros(len(counts), np.int64)
-        held_at_end = [request.prompt + request.output - 1 for request in self.requests]
-        np.add.at(released, self._stretch_of(self.last_output_step), held_at_end)
-        return int(np.max(np.cumsum(at_start + grown - released) + released))
+    def stays(self) -> list[list[range]]:
+        """The steps in which each request has a row: one range, and one more for each time that it was preempted."""
+        ends = [[step for step in (last + 1,) if last >= 0] for last in self.last_output_step]
+        for place, step in self.cancelled.items():
+            ends[place] = [step]
+        for lost in reversed(self.preemptions):
+            ends[lost.place].insert(0, lost.step)
+        found: list[list[range]] = [[] for _ in self.requests]
+        for step, stretch in zip(self._first_steps.tolist(), self.stretches, strict=True):
+            for part in stretch.prompts:
+                mine = found[part.place]
+                if not mine or mine[-1].stop <= step:
+                    mine.append(range(step, ends[part.place][len(mine)]))
+        return found
 
     def rows_by_step(self) -> list[tuple[int | None, ...]]:
-        """Who has each row in each step: from its first step to its last; a newcomer takes the first free row."""
+        """Who has each row in each step; whoever enters takes the first free row."""
         rows: list[int | None] = [None] * self.rows
-        found, entering = [], sorted(range(len(self.requests)), key=lambda place: (self.started_step[place], place))
+        entering = sorted((stay.start, place, stay) for place, stays in enumerate(self.stays()) for stay in stays)
+        found, beyond = [], dict[int, int]()
         for step in range(self.step_count):
-            while entering and self.started_step[entering[0]] == step:
-                rows[rows.index(None)] = entering.pop(0)
+            rows = [None if place is None or beyond[place] <= step else place for place in rows]
+            while entering and entering[0][0] == step:
+                _, place, stay = entering.pop(0)
+                rows[rows.index(None)], beyond[place] = place, stay.stop
             found.append(tuple(rows))
-            rows = [None if place is None or self.last_output_step[place] == step else place for place in rows]
         return found
 
     def steps(self, first: int = 0, beyond: int | None = None) -> Iterator[Step]:
@@ -232,7 +259,8 @@ class Schedule:
         for step in range(first, end):
             at = int(self._stretch_of([step])[0])
             stretch, done = self.stretches[at], step - int(self._first_steps[at])
-            decodes = (self._decode_part(place, step) for place in decoding)
+            in_prompts = {part.place for part in stretch.prompts}
+            decodes = (self._decode_part(place, step) for place in decoding if place not in in_prompts)
             yield Step(
                 stretch.end_ns(done),
                 stretch.end_ns(done + 1),

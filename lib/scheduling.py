@@ -2,6 +2,7 @@
 
 One form covers prefill, chunks, cached prefixes and decode: a request has tokens known and tokens computed, and a step
 computes some of those still to be computed. A step that computes the last known token yields one more, an output.
+When a pool is full, the request admitted last is preempted: its KV goes, its outputs stay, and it waits in front.
 Times are whole nanoseconds. `lib.fast_forward.simulate` gives the same schedule without walking every step.
 """
 
@@ -11,7 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice, pairwise
 
+from lib.block_content import Tokens, token_ids
 from lib.checks import InputError, keep_whole, one_of, whole
+from lib.residency import FIRST_OWN_ID, PoolSetup, Preemption, Residents
 from lib.schedule import MOST_NS, Part, Schedule, Stretch
 from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
 
@@ -22,8 +25,10 @@ UNLIMITED = 2**62
 class Request:
     """One request: its arrival, tokens in, the outputs it will give and the most that it declares (by default those).
 
-    The first `cached_prefix` tokens of the prompt stand in KV already; at least the last one is always computed. Raises
-    InputError for what makes no sense, such as more outputs than declared.
+    The first `cached_prefix` tokens of the prompt stand in KV already; at least the last one is always computed. In a
+    pool they are looked for instead, by `ids`: those of the prompt and perhaps of outputs; where none are given a
+    request has tokens that no other has. At `cancel_ns` its user goes away. Raises InputError for what makes no sense,
+    such as more outputs than declared.
     """
 
     arrival_ns: int
@@ -32,6 +37,8 @@ class Request:
     max_output: int | None = None
     cached_prefix: int = 0
     name: str = ""
+    ids: Tokens | None = field(default=None, repr=False, hash=False)
+    cancel_ns: int | None = None
 
     def __post_init__(self) -> None:
         keep_whole(self, MOST_NS, arrival_ns=0)
@@ -40,6 +47,14 @@ class Request:
             keep_whole(self, MOST_TOKENS, max_output=1)
             keep_whole(self, self.max_output, output=1)
         keep_whole(self, self.prompt - 1, cached_prefix=0)
+        if self.cancel_ns is not None:
+            keep_whole(self, MOST_NS, cancel_ns=self.arrival_ns + 1)
+        if self.ids is not None:
+            ids = token_ids(self.ids, at_most=self.prompt + self.output)
+            if len(ids) < self.prompt or max(ids) >= FIRST_OWN_ID:
+                allowed = f"at least {self.prompt}, as many as the prompt has tokens, each below 2^62"
+                raise InputError("ids", self.ids, allowed)
+            object.__setattr__(self, "ids", ids)
 
     @property
     def declared_output(self) -> int:
@@ -141,6 +156,27 @@ def in_order_of_arrival(requests: Iterable[Request], policy: Policy) -> tuple[Re
     return load
 
 
+def servable(
+    requests: Iterable[Request], policy: Policy, pool: PoolSetup | None
+) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+    """The requests in order of arrival: those that are let in, and those refused, which the whole pool could not hold.
+
+    Raises InputError as `in_order_of_arrival`, and with a pool for a cached prefix (it is looked for in the pool) and
+    if nobody is let in.
+    """
+    load = in_order_of_arrival(requests, policy)
+    if pool is None:
+        return load, ()
+    if not isinstance(pool, PoolSetup):
+        raise InputError("pool", pool, "a PoolSetup")
+    if first := next((request for request in load if request.cached_prefix), None):
+        raise InputError("cached_prefix", first.cached_prefix, "0 with a pool, in which prefixes are looked for")
+    served = tuple(request for request in load if pool.can_ever_hold(request))
+    if not served:
+        raise InputError("blocks", pool.blocks, "blocks enough for at least one request at its largest")
+    return served, tuple(request for request in load if not pool.can_ever_hold(request))
+
+
 @dataclass(eq=False)
 class _Running:
     """One request on its way: its place among all, tokens known and tokens computed."""
@@ -149,6 +185,7 @@ class _Running:
     request: Request
     known: int = field(init=False)
     computed: int = field(init=False)
+    decodes: bool = False  # since it last entered it has given an output
 
     def __post_init__(self) -> None:
         self.known, self.computed = self.request.prompt, self.request.cached_prefix
@@ -157,44 +194,80 @@ class _Running:
     def outputs(self) -> int:
         return self.known - self.request.prompt
 
+    def is_cancelled(self, now: int) -> bool:
+        return self.request.cancel_ns is not None and self.request.cancel_ns <= now
 
-def walk(requests: Sequence[Request], policy: Policy, step_time: StepTime = FIT) -> Schedule:
+
+def walk(
+    requests: Sequence[Request], policy: Policy, step_time: StepTime = FIT, pool: PoolSetup | None = None
+) -> Schedule:
     """The schedule of requests in order of arrival, step by step: the plain loop that every faster one must equal.
 
-    The scheduler acts at borders of steps only; what arrives during a step waits for its end. A request ends with the
-    step that yields its last output, which is never computed itself. Raises InputError for no requests, arrivals out
-    of order, and times beyond 2^63 ns. Source: section 8.2.2.
+    The scheduler acts at borders of steps only; what arrives during a step waits for its end, and so does a request
+    whose user goes away meanwhile: only then are its blocks given back. A request ends with the step that yields its
+    last output, which is never computed itself. Without a pool there is room for all. Raises InputError for no
+    requests, arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2 and 8.3.2.
     """
-    load = in_order_of_arrival(requests, policy)
+    load, refused = servable(requests, policy, pool)
+    kv = Residents(load, pool) if pool else None
     waiting, running, now = deque(map(_Running, range(len(load)), load)), list[_Running](), 0
-    stretches, skipped = list[Stretch](), dict[int, list[int]]()
-    started, first_output, last_output = [0] * len(load), [0] * len(load), [0] * len(load)
+    stretches, skipped, preemptions = list[Stretch](), dict[int, list[int]](), list[Preemption]()
+    started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
+    cancelled, peak_kv_tokens = dict[int, int](), 0
     while waiting or running:
         if not running:
             group = [one.request.arrival_ns for one in islice(waiting, policy.max_running)]
             now = max(now, next_start(group, policy))
-        given = _hand_out(running, _may_enter(waiting, running, policy, now), policy)
         step = len(stretches)
-        for one in given:
-            if one not in running:
-                assert one is waiting.popleft()
-                running.append(one)
-                started[one.place] = step
-        for one in running:
-            if one.outputs and one not in given:
-                skipped.setdefault(one.place, []).append(step)
+        if gone := [one for one in (*running, *waiting) if one.is_cancelled(now)]:
+            for one in gone:
+                if kv and one in running:
+                    kv.leave(one.place)
+            cancelled |= {one.place: step for one in gone}
+            running = [one for one in running if one not in gone]
+            waiting = deque(one for one in waiting if one not in gone)
+            continue
+        for victim in _make_room(running, policy, kv):
+            preemptions.append(Preemption(step, victim.place, victim.outputs, victim.computed))
+            waiting.appendleft(victim)
+            victim.decodes = False
+        is_full = bool(preemptions) and preemptions[-1].step == step
+        newcomers = [] if is_full else _enter(waiting, running, policy, now, kv)
+        given = _hand_out(running, newcomers, policy)
+        for one in newcomers:
+            assert one is waiting.popleft()
+            started[one.place] = step if started[one.place] < 0 else started[one.place]
+        if kv:
+            for one in running:
+                kv.grow(one.place, one.computed + given.get(one, 0))
+            kv.compute([one.place for one in (*running, *newcomers) if one in given])
+            kv.note_peak()
+        running += newcomers
         duration = step_time(step_plan(*((new, one.computed) for one, new in given.items())))
-        prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.outputs)
+        prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.decodes)
         stretches.append(Stretch(1, now, duration, 0, len(given) - len(prompts), prompts))
         now += duration
+        for one in (*running, *waiting):
+            if one.outputs and one.computed + given.get(one, 0) < one.known:
+                skipped.setdefault(one.place, []).append(step)
         for one, new in given.items():
             one.computed += new
             if one.computed == one.known:
                 first_output[one.place] = first_output[one.place] if one.outputs else step
                 last_output[one.place] = step
                 one.known += 1
-        running = [one for one in running if one.outputs < one.request.output]
-    return Schedule(load, policy.max_running, step_time, stretches, started, first_output, last_output, skipped)
+                one.decodes = True
+        peak_kv_tokens = max(peak_kv_tokens, sum(one.computed for one in running))
+        ended = [one for one in running if one.outputs == one.request.output]
+        running = [one for one in running if one not in ended]
+        for one in ended:
+            if kv:
+                kv.leave(one.place)
+    return Schedule(
+        load, policy.max_running, step_time, stretches, started, first_output, last_output,
+        until_last_output(skipped, last_output), peak_kv_tokens, cancelled, refused, preemptions,
+        kv.peak_blocks if kv else None,
+    )  # fmt: skip
 
 
 def next_start(arrivals: Sequence[int], policy: Policy) -> int:
@@ -206,6 +279,46 @@ def next_start(arrivals: Sequence[int], policy: Policy) -> int:
     return min(waited, arrivals[-1]) if len(arrivals) == policy.max_running else waited
 
 
+def until_last_output(skipped: dict[int, list[int]], last_output: Sequence[int]) -> dict[int, list[int]]:
+    """The skipped steps without those after which a request gave no output any more, as its user went away."""
+    kept = {place: [step for step in steps if step < last_output[place]] for place, steps in skipped.items()}
+    return {place: steps for place, steps in kept.items() if steps}
+
+
+def _make_room(running: list[_Running], policy: Policy, kv: Residents | None) -> list[_Running]:
+    """Take the KV of the last admitted until there are blocks for the next tokens of the others; gives the victims."""
+    victims = []
+    while kv and _blocks_needed(running, policy, kv) > kv.pool.free:
+        victims.append(running.pop())
+        kv.leave(victims[-1].place)
+    return victims
+
+
+def _blocks_needed(running: Sequence[_Running], policy: Policy, kv: Residents) -> int:
+    """Blocks that those who run take in this step if nobody enters, one in decode even where it gets no token."""
+    wanted = {one: 1 for one in running if one.decodes} | _hand_out(running, [], policy)
+    return sum(kv.blocks_to_grow(one.place, one.computed + new) for one, new in wanted.items())
+
+
+def _enter(
+    waiting: Sequence[_Running], running: Sequence[_Running], policy: Policy, now: int, kv: Residents | None
+) -> list[_Running]:
+    """The waiting requests that enter now, first come, first served: a row, a token and the gate are open to them."""
+    newcomers = list[_Running]()
+    needed = _blocks_needed(running, policy, kv) if kv else 0
+    for one in _may_enter(waiting, running, policy, now):
+        one.computed = kv.found_tokens(one.place, one.known) if kv else one.request.cached_prefix
+        new = _hand_out(running, [*newcomers, one], policy).get(one, 0)
+        if not new:
+            break
+        if kv:
+            if not kv.lets_in(one.place, one.known, one.computed + new, needed):
+                break
+            kv.enter(one.place, one.computed + new)
+        newcomers.append(one)
+    return newcomers
+
+
 def _may_enter(waiting: Sequence[_Running], running: Sequence[_Running], policy: Policy, now: int) -> list[_Running]:
     """The waiting requests that have arrived and for which there is a row, first come, first served."""
     if running and policy.entry == Entry.WHEN_ALL_ENDED:
@@ -215,8 +328,8 @@ def _may_enter(waiting: Sequence[_Running], running: Sequence[_Running], policy:
 
 
 def _hand_out(running: Sequence[_Running], newcomers: Sequence[_Running], policy: Policy) -> dict[_Running, int]:
-    """The new tokens of each request that gets any in this step; a newcomer that gets none does not enter."""
-    decodes, prompts = [one for one in running if one.outputs], [one for one in running if not one.outputs]
+    """The new tokens of each request that gets any in this step."""
+    decodes, prompts = [one for one in running if one.decodes], [one for one in running if not one.decodes]
     turn = {
         Order.DECODES_FIRST: [*decodes, *prompts, *newcomers],
         Order.BY_ADMISSION: [*running, *newcomers],

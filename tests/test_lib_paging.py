@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from lib.block_content import NO_TAG, Ids, Tag
+from lib.blocks import PagingError, State
 from lib.checks import InputError
-from lib.paging import Copy, Findable, PagingError, Pool, Sequence, State, Step
+from lib.paging import Copy, Findable, Pool, Sequence, Step
 from tests.bench.paging import run, work
 from tests.plain_pool import PlainPool
 

@@ -1,0 +1,149 @@
+"""The KV of a run in a paged pool: who may enter, what each request holds, and what it gives back.
+
+`PoolSetup` says which pool and which rule of admission; `Residents` keeps the sequences of the requests that have a
+row. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
+"""
+
+from array import array
+from collections.abc import Sequence as Row
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+
+from lib.block_content import Ids
+from lib.blocks import MOST_BLOCKS
+from lib.checks import InputError, keep_whole, one_of
+from lib.paging import MOST_BLOCK_TOKENS, Findable, Pool, Sequence
+
+if TYPE_CHECKING:
+    from lib.scheduling import Request
+
+# Token ids that nobody gave are the request's own: its place above, the position below, beyond all ids that are given.
+FIRST_OWN_ID = 2**62
+_POSITIONS = 2**40
+MOST_REQUESTS = FIRST_OWN_ID // _POSITIONS
+
+
+class Gate(StrEnum):
+    """For how much of a waiting request there must be free blocks before it enters."""
+
+    FIRST_CHUNK = "its first chunk"
+    WHOLE_SEQUENCE = "all its tokens so far"
+    FINAL_SIZE = "the most that it and all running ones may become"
+    RESERVE = "all its tokens so far, and a reserve beside"
+
+
+@dataclass(frozen=True)
+class PoolSetup:
+    """A pool and how requests are let into it.
+
+    Beside the `reserve` gate, `reserve_blocks` is 0; an empty pool lets anybody in, whatever the reserve. Raises
+    InputError for what makes no sense. Source: sections 8.3.1 and 8.3.2.
+    """
+
+    blocks: int
+    block_tokens: int = 16
+    gate: Gate = Gate.WHOLE_SEQUENCE
+    reserve_blocks: int = 0
+    findable: Findable = Findable.NEVER
+
+    def __post_init__(self) -> None:
+        keep_whole(self, MOST_BLOCKS, blocks=1)
+        keep_whole(self, MOST_BLOCK_TOKENS, block_tokens=1)
+        one_of("gate", self.gate, Gate)
+        one_of("findable", self.findable, Findable)
+        keep_whole(self, self.blocks - 1 if self.gate == Gate.RESERVE else 0, reserve_blocks=0)
+
+    def can_ever_hold(self, request: "Request") -> bool:
+        """Whether the whole pool has room for the most that a request may become."""
+        return self.blocks_for(most_tokens(request)) <= self.blocks
+
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that so many tokens fill, the last one perhaps in part."""
+        return -(-tokens // self.block_tokens)
+
+
+class Preemption(NamedTuple):
+    """A request that lost its KV before a step: outputs that it keeps, and tokens to be computed once more."""
+
+    step: int
+    place: int
+    outputs: int
+    lost_tokens: int
+
+
+def most_tokens(request: "Request") -> int:
+    """The most tokens in KV that a request may come to; its last output is never computed."""
+    return request.prompt + request.declared_output - 1
+
+
+class Residents:
+    """The sequences of the requests that have a row, in one pool."""
+
+    def __init__(self, load: Row["Request"], setup: PoolSetup) -> None:
+        if len(load) > MOST_REQUESTS:
+            raise InputError("requests", len(load), f"at most {MOST_REQUESTS:,} with a pool")
+        self.load, self.setup = load, setup
+        self.pool = Pool(setup.blocks, setup.block_tokens, setup.findable)
+        self.peak_blocks = 0
+        self._sequences = dict[int, Sequence]()
+
+    def found_tokens(self, place: int, known: int) -> int:
+        """Of the tokens that a waiting request has so far, those whose KV would be found."""
+        return self.pool.cached_tokens(self._ids(place, 0, known))
+
+    def lets_in(self, place: int, known: int, length: int, needed: int) -> bool:
+        """Whether the gate opens for a request of so many tokens, of which the first step makes KV up to `length`.
+
+        `needed` blocks are spoken for by those who run.
+        """
+        free, gate = self.pool.free, self.setup.gate
+        if gate == Gate.FINAL_SIZE:
+            growth = sum(self._blocks_to_end(other) for other in self._sequences)
+            beyond = self.setup.blocks_for(most_tokens(self.load[place])) - self.setup.blocks_for(known)
+            return self.pool.blocks_to_admit(self._ids(place, 0, known)) + beyond + growth <= free
+        if gate == Gate.RESERVE and self._sequences:
+            needed += self.setup.reserve_blocks
+        reach = length if gate == Gate.FIRST_CHUNK else known
+        return self.pool.blocks_to_admit(self._ids(place, 0, reach)) + needed <= free
+
+    def enter(self, place: int, length: int) -> None:
+        """Admit a request with its tokens up to a length; what is found it shares."""
+        self._sequences[place] = self.pool.admit(self._ids(place, 0, length))
+
+    def blocks_to_grow(self, place: int, length: int) -> int:
+        """Blocks to be taken for the KV of a request to reach a length."""
+        return self.setup.blocks_for(length) - len(self._sequences[place].table)
+
+    def grow(self, place: int, length: int) -> None:
+        """Take the blocks for the KV of a request to reach a length."""
+        sequence = self._sequences[place]
+        if (now := len(sequence.tokens)) < length:
+            assert self.pool.extend(sequence, self._ids(place, now, length)) is None, "no tail is shared in a run"
+
+    def compute(self, places: Row[int]) -> None:
+        """A step computes what these requests hold, and is done: from now on it counts as computed."""
+        if places and self.setup.findable == Findable.ONCE_DONE:
+            self.pool.complete(self.pool.submit(self._sequences[place] for place in places))
+
+    def note_peak(self) -> None:
+        self.peak_blocks = max(self.peak_blocks, self.pool.held)
+
+    def leave(self, place: int) -> None:
+        """Give back all that a request holds."""
+        self.pool.release(self._sequences.pop(place))
+
+    def _blocks_to_end(self, place: int) -> int:
+        return self.blocks_to_grow(place, most_tokens(self.load[place]))
+
+    def _ids(self, place: int, first: int, beyond: int) -> Ids:
+        """Token ids at these positions: the given ones, beyond them the request's own."""
+        given = cast(Ids | None, self.load[place].ids)
+        known = array("q")
+        if given is not None:
+            known, first = given[first:beyond], max(first, len(given))
+        base = FIRST_OWN_ID + place * _POSITIONS
+        own = array("q", np.arange(base + first, base + beyond).tobytes()) if beyond > first else array("q")
+        return known + own
