@@ -13,6 +13,7 @@ import numpy as np
 from lib.checks import InputError, whole
 
 MOST_TOKEN_ID = 2**63 - 1
+FEW = 64  # numbers that Python goes through sooner than numpy is asked
 if TYPE_CHECKING:
     Ids = array[int]  # Python before 3.12 knows no array of something
 else:
@@ -84,6 +85,8 @@ def token_ids(tokens: Tokens, at_most: int) -> Ids:
     is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, array | abc.Sequence)
     if not is_row or not 0 < len(tokens) <= whole("at_most", at_most):
         raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
+    if isinstance(tokens, array) and tokens.typecode == "q" and len(tokens) <= FEW and min(tokens) >= 0:
+        return tokens[:]
     if not isinstance(tokens, array | np.ndarray):
         return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
     given = np.asarray(tokens)

@@ -87,11 +87,10 @@ class Blocks:
 
     def _take(self, blocks: int) -> list[int]:
         """Blocks of one reference each: empty ones, then the least recently used idle ones, whose content is lost."""
-        taken = []
-        for _ in range(blocks):
-            block = self._empty.pop() if self._empty else self._forget(self._idle.popitem(last=False)[0])
+        taken = [self._empty.pop() for _ in range(min(blocks, len(self._empty)))]
+        taken += [self._forget_oldest() for _ in range(blocks - len(taken))]
+        for block in taken:
             self._references[block] = 1
-            taken.append(block)
         return taken
 
     def _rest(self, blocks: list[int]) -> None:
@@ -103,7 +102,8 @@ class Blocks:
             else:
                 self._empty.append(block)
 
-    def _forget(self, block: int) -> int:
+    def _forget_oldest(self) -> int:
+        block, _ = self._idle.popitem(last=False)
         content = self._contents[block]
         assert content is not None
         self._contents[block] = None

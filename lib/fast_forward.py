@@ -6,12 +6,12 @@ arrival follows from a square root of whole numbers. `simulate` equals `lib.sche
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import isqrt
 
-from lib.residency import PoolSetup, Preemption, Residents
+from lib.residency import Departure, PoolSetup, Residents
 from lib.schedule import Part, Schedule, Stretch
 from lib.scheduling import Entry, Order, Policy, Request, next_start, servable, until_last_output
 from lib.step_time import FIT, StepPlan, StepTime
@@ -37,87 +37,65 @@ def simulate(
     rows, chunk, budget = policy.max_running, policy.most_per_request, policy.most_per_step
     at_border, prompts_first = policy.entry == Entry.AT_BORDER, policy.order == Order.PROMPTS_FIRST
     started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
-    outputs, entries = [0] * len(load), [0] * len(load)  # those given when it last left decode; who entered when
+    outputs, entries = [0] * len(load), [0] * len(load)  # those given before it was last in decode; who entered when
     kv = _Growing(load, pool, entries) if pool else None
     stretches: list[Stretch] = []
     skipped: dict[int, list[int]] = {}
     silent_since: dict[int, int] = {}  # of each that was preempted: from which step on it gives no output
-    cancelled: dict[int, int] = {}
-    preemptions: list[Preemption] = []
+    cancellations, preemptions = list[Departure](), list[Departure]()
 
     now = step = entered = 0
     prompts: list[Part] = []  # of each, what is left to compute behind what is in KV
     decoding: list[int] = []  # a heap: who ends first
     pairs = 0  # of all in decode, in the next step
-    kv_tokens = peak_kv_tokens = 0
-
-    def leave_decode(place: int) -> None:
-        """Take one out that has not ended, and keep what it has given."""
-        nonlocal pairs
-        key = next(each for each in decoding if each & _PLACE == place)
-        decoding.remove(key)
-        heapify(decoding)
-        outputs[place] = load[place].output - ((key >> _BITS) - step + 1)
-        pairs -= load[place].prompt + outputs[place]
-        rests = set(skipped.get(place, ()))
-        last_output[place] = next(at for at in range(step - 1, -1, -1) if at not in rests)
-
-    def let_go(place: int) -> int:
-        """Take the row and the KV of a request; gives how many tokens it had in KV."""
-        nonlocal prompts, kv_tokens
-        part = next((part for part in prompts if part.place == place), None)
-        if part:
-            prompts = [other for other in prompts if other is not part]
-        else:
-            leave_decode(place)
-        lost = part.context if part else load[place].prompt + outputs[place] - 1
-        kv_tokens -= lost
-        if kv:
-            kv.leave_at(place, step)
-        return lost
 
     while prompts or decoding or queue:
         was_empty = not prompts and not decoding
         if was_empty:
             now = max(now, next_start([arrivals[place] for place in islice(queue, rows)], policy))
         if leaving and leaving[0][0] <= now:
-            gone = []
-            while leaving and leaving[0][0] <= now:
-                gone.append(leaving.popleft()[1])
-            waiting, with_row = set(queue), {part.place for part in prompts} | {each & _PLACE for each in decoding}
-            for place in sorted(with_row.intersection(gone), key=entries.__getitem__):
-                let_go(place)
-            queue = deque(place for place in queue if place not in gone)
-            if still := [place for place in gone if place in waiting or place in with_row]:
-                cancelled |= dict.fromkeys(still, step)
+            gone = _due_to_leave(leaving, now)
+            with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
+            before = len(cancellations)
+            for place in sorted(gone.intersection(with_row), key=entries.__getitem__):
+                lost, left_out = _take_out(place, step, prompts, decoding, load, outputs, last_output, skipped)
+                cancellations.append(Departure(step, place, outputs[place], lost))
+                pairs -= left_out
+                if kv:
+                    kv.leave_at(place, step)
+            for place in [place for place in queue if place in gone]:
+                queue.remove(place)
+                cancellations.append(Departure(step, place, outputs[place], 0))
+            if len(cancellations) > before:
                 continue
 
-        due = kv.due(step) if kv else []
-        decodes = len(decoding)
-        given, left = _share_out(prompts, chunk, budget if prompts_first else budget - decodes)
-        needed, is_full = 0, False
+        decodes, due = len(decoding), kv.due(step) if kv else ()
+        left = budget if prompts_first else budget - decodes
+        given, left = _share_out(prompts, chunk, left) if prompts else ([], left)
+        needed, is_held_up = 0, False
         if kv:
-            needed = kv.needed(step, due, given)
-            while needed > kv.pool.free:
-                victim = max(
-                    [part.place for part in prompts] + [each & _PLACE for each in decoding], key=entries.__getitem__
-                )
-                lost = let_go(victim)
-                preemptions.append(Preemption(step, victim, outputs[victim], lost))
+            before = len(preemptions)
+            while (needed := kv.needed(step, due, given)) > kv.pool.free:
+                with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
+                victim = max(with_row, key=entries.__getitem__)
+                lost, left_out = _take_out(victim, step, prompts, decoding, load, outputs, last_output, skipped)
+                preemptions.append(Departure(step, victim, outputs[victim], lost))
+                pairs -= left_out
+                kv.leave_at(victim, step)
                 if outputs[victim]:
                     silent_since.setdefault(victim, step)
                 queue.appendleft(victim)
-                due = [place for place in due if place != victim]
-                decodes = len(decoding)
+                decodes, due = len(decoding), [place for place in due if place != victim]
                 given, left = _share_out(prompts, chunk, budget if prompts_first else budget - decodes)
-                needed, is_full = kv.needed(step, due, given), True
+            is_held_up = len(preemptions) > before
 
         free_rows = rows - len(prompts) - decodes if at_border or was_empty else 0
-        olds, is_held_up = len(given), is_full
+        most, olds = 1 if is_held_up else NEVER, len(given)
         while free_rows and left and not is_held_up and queue and arrivals[queue[0]] <= now:
             place = queue[0]
-            known = load[place].prompt + outputs[place]
-            cached = kv.found_tokens(place, known) if kv else load[place].cached_prefix
+            request = load[place]
+            known = request.prompt + outputs[place]
+            cached = kv.found_tokens(place, known) if kv else request.cached_prefix
             new = min(known - cached, chunk, left)
             if kv:
                 if not kv.lets_in(place, known, cached + new, needed):
@@ -129,80 +107,68 @@ def simulate(
             given.append(_named(Part, (place, new, cached)))
             if started[place] < 0:
                 started[place] = step
-            entries[place], entered = entered, entered + 1
-            free_rows, left, kv_tokens = free_rows - 1, left - new, kv_tokens + cached
+            entries[place] = entered
+            entered, free_rows, left = entered + 1, free_rows - 1, left - new
 
         if not given:
-            next_end = decoding[0] >> _BITS
-            most = 1 if is_full else next_end - step + 1
-            steps, duration, growth = step_time.decode_stretch(decodes, pairs, most)
-            next_change = leaving[0][0] if leaving else NEVER
-            if free_rows and queue and not is_held_up:
-                next_change = min(next_change, arrivals[queue[0]])
-            if steps > 1 and next_change < NEVER:
-                steps = min(steps, _steps_until(next_change - now, duration, growth))
+            steps, duration, growth = step_time.decode_stretch(decodes, pairs, (decoding[0] >> _BITS) - step + 1)
+            if steps > most:
+                steps = most
+            if steps > 1:
+                if free_rows and queue and not is_held_up:
+                    steps = min(steps, _steps_until(arrivals[queue[0]] - now, duration, growth))
+                if leaving:
+                    steps = min(steps, _steps_until(leaving[0][0] - now, duration, growth))
             if kv:
                 kv.step(step, due)
                 steps = kv.steps_with_room(step, steps, is_held_up)
+                kv.note_peak()
             stretches.append(_named(Stretch, (steps, now, duration, growth, decodes, ())))
             now += steps * duration + growth * (steps * (steps - 1) // 2)
-            step, pairs, kv_tokens = step + steps, pairs + steps * decodes, kv_tokens + steps * decodes
-            ready: list[int] = []
-        else:
-            # In order of admission comes to the same as decodes first: nobody ever takes more tokens than in an
-            # earlier step, so who gets any gets some in every step; a prompt is cut only where no decode comes after.
-            computing = min(decodes, left) if prompts_first else decodes
-            resting = _resting(decoding, decodes - computing, entries) if computing < decodes else []
-            resting_pairs = _rest(decoding, resting, step, load, skipped) if resting else 0
+            step, pairs = step + steps, pairs + steps * decodes
+            if decoding[0] >> _BITS < step:
+                pairs -= _end(decoding, step, load, last_output, kv)
+            continue
+
+        # In order of admission comes to the same as decodes first: nobody ever takes more tokens than in an earlier
+        # step, so who gets any gets some in every step, and a prompt is only cut where nobody in decode comes after it.
+        computing = min(decodes, left) if prompts_first else decodes
+        resting_pairs = 0
+        if computing < decodes:
+            resting = _last_entered(decoding, decodes - computing, entries)
+            resting_pairs = _rest(decoding, resting, step, load, skipped)
             if kv:
                 kv.rest(resting, step)
-                kv.step(step, [place for place in due if place not in resting], given, olds)
-            duration = step_time(_plan(computing, pairs - resting_pairs, given))
-            stretches.append(_named(Stretch, (1, now, duration, 0, computing, tuple(given))))
-            now, step, pairs = now + duration, step + 1, pairs + computing
-            kv_tokens += computing
-            remaining, ready = [], []
-            for (place, to_compute, context), (_, new, _) in zip(prompts, given, strict=False):
-                kv_tokens += new
-                if new == to_compute:
-                    ready.append(place)
-                else:
-                    remaining.append(_named(Part, (place, to_compute - new, context + new)))
-            prompts = remaining + prompts[len(given) :]
+                due = [place for place in due if place not in resting]
         if kv:
+            kv.step(step, due, given, olds)
             kv.note_peak()
-        if kv_tokens > peak_kv_tokens:
-            peak_kv_tokens = kv_tokens
-
-        ended = []
-        while decoding and decoding[0] >> _BITS < step:
-            place = heappop(decoding) & _PLACE
-            pairs -= load[place].prompt + load[place].output
-            ended.append(place)
+        duration = step_time(_plan(computing, pairs - resting_pairs, given))
+        stretches.append(_named(Stretch, (1, now, duration, 0, computing, tuple(given))))
+        now, step, pairs = now + duration, step + 1, pairs + computing
+        remaining, ready = [], []
+        for (place, to_compute, context), (_, new, _) in zip(prompts, given, strict=False):
+            if new == to_compute:
+                ready.append(place)
+            else:
+                remaining.append(_named(Part, (place, to_compute - new, context + new)))
+        remaining += prompts[len(given) :]
+        prompts = remaining
         for place in ready:
             if not outputs[place]:
                 first_output[place] = step - 1
-            if place in silent_since:
+            elif place in silent_since:
                 skipped.setdefault(place, []).extend(range(silent_since.pop(place), step - 1))
             outputs[place] += 1
-            last_output[place] = step - 1
-            to_come, known = load[place].output - outputs[place], load[place].prompt + outputs[place]
-            if to_come:
-                heappush(decoding, (step + to_come - 1) << _BITS | place)
-                pairs += known
-                if kv:
-                    kv.decode_from(place, step, known)
-            else:
-                ended.append(place)
-        for place in ended:
-            last_output[place] = step - 1
-            kv_tokens -= load[place].prompt + load[place].output - 1
-        if kv and ended:
-            for place in sorted(ended, key=entries.__getitem__):
-                kv.leave_at(place, step)
+            if (to_come := load[place].output - outputs[place]) and kv:
+                kv.decode_from(place, step, load[place].prompt + outputs[place])
+            heappush(decoding, (step + to_come - 1) << _BITS | place)
+            pairs += load[place].prompt + outputs[place]
+        if decoding and decoding[0] >> _BITS < step:
+            pairs -= _end(decoding, step, load, last_output, kv)
     return Schedule(
         load, rows, step_time, stretches, started, first_output, last_output,
-        until_last_output(skipped, last_output), peak_kv_tokens, cancelled, refused, preemptions,
+        until_last_output(skipped, last_output), cancellations, preemptions, refused,
         kv.peak_blocks if kv else None,
     )  # fmt: skip
 
@@ -227,12 +193,11 @@ class _Growing(Residents):
         self._look_ahead(place, step)
 
     def due(self, step: int) -> list[int]:
-        """Those in decode to be looked after in this step; what they have computed before it is up to date."""
+        """Those in decode to be looked after in this step."""
         found = []
         while self._due and self._due[0] >> _BITS <= step:
             place = heappop(self._due) & _PLACE
             if self._next.get(place) == step and place not in found:
-                self._catch_up(place, step)
                 found.append(place)
         return found
 
@@ -271,21 +236,55 @@ class _Growing(Residents):
             self.step(at, places)
         return most
 
+    def end(self, places: Iterable[int], step: int) -> None:
+        """Give back before this step what these hold, in the order in which they entered."""
+        for place in sorted(places, key=self._entries.__getitem__):
+            self.leave_at(place, step)
+
     def leave_at(self, place: int, step: int) -> None:
         """Give back before this step all that a request holds."""
-        if self._ahead.get(place) is not None:
-            self._catch_up(place, step)
-            del self._ahead[place], self._next[place]
+        if place in self._ahead:
+            self.grow(place, self._ahead.pop(place) + step - 1)
+            self.compute([place])
+            del self._next[place]
         self.leave(place)
-
-    def _catch_up(self, place: int, step: int) -> None:
-        self.grow(place, self._ahead[place] + step - 1)
-        self.compute([place])
 
     def _look_ahead(self, place: int, step: int) -> None:
         wait = 0 if self._is_foretold else -(self._ahead[place] + step - 1) % self.setup.block_tokens
         self._next[place] = at = step + wait
         heappush(self._due, at << _BITS | place)
+
+
+def _due_to_leave(leaving: deque[tuple[int, int]], now: int) -> set[int]:
+    """Whose users have gone away by now, ended or not."""
+    gone = set()
+    while leaving and leaving[0][0] <= now:
+        gone.add(leaving.popleft()[1])
+    return gone
+
+
+def _take_out(
+    place: int,
+    step: int,
+    prompts: list[Part],
+    decoding: list[int],
+    load: Sequence[Request],
+    outputs: list[int],
+    last_output: list[int],
+    skipped: Mapping[int, Sequence[int]],
+) -> tuple[int, int]:
+    """Take the row of a request that has not ended; gives its tokens in KV and its pairs in the next step of decode."""
+    if part := next((part for part in prompts if part.place == place), None):
+        prompts.remove(part)
+        return part.context, 0
+    key = next(each for each in decoding if each & _PLACE == place)
+    decoding.remove(key)
+    heapify(decoding)
+    outputs[place] = load[place].output - ((key >> _BITS) - step + 1)
+    rests = set(skipped.get(place, ()))
+    last_output[place] = next(at for at in range(step - 1, -1, -1) if at not in rests)
+    known = load[place].prompt + outputs[place]
+    return known - 1, known
 
 
 def _share_out(prompts: Iterable[Part], chunk: int, left: int) -> tuple[list[Part], int]:
@@ -318,7 +317,20 @@ def _plan(decodes: int, decode_pairs: int, prompts: Sequence[Part]) -> StepPlan:
     return _named(StepPlan, (new_tokens, pairs, context_tokens, decodes + len(prompts)))
 
 
-def _resting(decoding: Sequence[int], count: int, entries: Sequence[int]) -> list[int]:
+def _end(decoding: list[int], step: int, load: Sequence[Request], last_output: list[int], kv: _Growing | None) -> int:
+    """Take out those whose last step is over; gives the pairs that they would have had in the next."""
+    pairs, ended = 0, []
+    while decoding and decoding[0] >> _BITS < step:
+        place = heappop(decoding) & _PLACE
+        last_output[place] = step - 1
+        pairs += load[place].prompt + load[place].output
+        ended.append(place)
+    if kv:
+        kv.end(ended, step)
+    return pairs
+
+
+def _last_entered(decoding: Sequence[int], count: int, entries: Sequence[int]) -> list[int]:
     """So many of the requests in decode, the last to have entered."""
     return sorted((each & _PLACE for each in decoding), key=entries.__getitem__)[len(decoding) - count :]
 

@@ -240,10 +240,10 @@ class Pool(Blocks):
             raise InputError("tag", tag, "a Tag")
         return self._root.find(tag, self._keys(ids[:-1]))  # the last token is always computed
 
-    def _keys(self, ids: Ids) -> list[bytes]:
+    def _keys(self, ids: Ids) -> abc.Iterator[bytes]:
         """The tokens of each full block, as bytes."""
         written, width = ids.tobytes(), ids.itemsize * self.block_tokens
-        return [written[end - width : end] for end in range(width, len(written) + 1, width)]
+        return (written[end - width : end] for end in range(width, len(written) + 1, width))
 
     def _cost(self, ids: Ids, found: list[int]) -> int:
         return self._blocks_for(len(ids)) - len(found) + sum(map(self._idle.__contains__, found))

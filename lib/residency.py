@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from lib.block_content import Ids
+from lib.block_content import FEW, Ids
 from lib.blocks import MOST_BLOCKS
 from lib.checks import InputError, keep_whole, one_of
 from lib.paging import MOST_BLOCK_TOKENS, Findable, Pool, Sequence
@@ -65,8 +65,8 @@ class PoolSetup:
         return -(-tokens // self.block_tokens)
 
 
-class Preemption(NamedTuple):
-    """A request that lost its KV before a step: outputs that it keeps, and tokens to be computed once more."""
+class Departure(NamedTuple):
+    """A request that loses its KV before a step, preempted or as its user went away: its outputs, its tokens in KV."""
 
     step: int
     place: int
@@ -145,5 +145,6 @@ class Residents:
         if given is not None:
             known, first = given[first:beyond], max(first, len(given))
         base = FIRST_OWN_ID + place * _POSITIONS
-        own = array("q", np.arange(base + first, base + beyond).tobytes()) if beyond > first else array("q")
-        return known + own
+        if beyond - first <= FEW:
+            return known + array("q", range(base + first, base + beyond))
+        return known + array("q", np.arange(base + first, base + beyond).tobytes())

@@ -15,7 +15,7 @@ from lib.checks import InputError, whole
 from lib.step_time import StepTime
 
 if TYPE_CHECKING:
-    from lib.residency import Preemption
+    from lib.residency import Departure
     from lib.scheduling import Request
 
 MOST_NS = 2**63 - 1
@@ -74,9 +74,8 @@ class Schedule:
     """The steps of a run and, for each request, the steps in which it started and gave its first and last output.
 
     Between those two it gives an output in every step but the `skipped` ones, in which it got no token or recomputed
-    what a preemption had cost it. `cancelled` says before which step those were let go whose users went away. The most
-    tokens that those with a row had in KV at once count what they share for each of them, `peak_blocks` counts it once.
-    Some may be `refused` by a pool: they are no part of the run.
+    what a preemption had cost it. Some may be `refused` by a pool: they are no part of the run. `peak_blocks` are the
+    most blocks held at once, those of several counted once.
     """
 
     requests: tuple["Request", ...]
@@ -87,10 +86,9 @@ class Schedule:
     first_output_step: Sequence[int]
     last_output_step: Sequence[int]
     skipped: Mapping[int, Sequence[int]]
-    peak_kv_tokens: int
-    cancelled: Mapping[int, int]
+    cancellations: Sequence["Departure"] = ()
+    preemptions: Sequence["Departure"] = ()
     refused: tuple["Request", ...] = ()
-    preemptions: Sequence["Preemption"] = ()
     peak_blocks: int | None = None
 
     def __post_init__(self) -> None:
@@ -133,7 +131,8 @@ class Schedule:
     @property
     def completed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether each request gave all its outputs: it does unless its user goes away."""
-        return np.array([place not in self.cancelled for place in range(len(self.requests))])
+        gone = {departure.place for departure in self.cancellations}
+        return np.array([place not in gone for place in range(len(self.requests))])
 
     @property
     def scheduled_tokens(self) -> int:
@@ -223,11 +222,31 @@ class Schedule:
         """Rows in which nothing was computed, summed over the steps."""
         return self.row_steps - sum(s.steps * (s.decodes + len(s.prompts)) for s in self.stretches)
 
+    @cached_property
+    def peak_kv_tokens(self) -> int:
+        """The most tokens of KV that those with a row have at once; what several share is counted for each of them."""
+        counts, _, _, _, decodes = self._columns
+        if not len(counts):
+            return 0
+        change = counts * decodes
+        for at, stretch in enumerate(self.stretches):
+            change[at] += sum(part.new_tokens for part in stretch.prompts)
+        for place, stays in enumerate(self.stays()):
+            for at in self._stretch_of([stay.start for stay in stays]):
+                change[at] += next(part.context for part in self.stretches[at].prompts if part.place == place)
+        lost = np.zeros(len(counts), np.int64)
+        completed = np.flatnonzero(self.completed)
+        at_end = [self.requests[place].prompt + self.requests[place].output - 1 for place in completed]
+        np.add.at(lost, self._stretch_of(np.asarray(self.last_output_step)[completed]), at_end)
+        departed = [one for one in (*self.cancellations, *self.preemptions) if one.lost_tokens]
+        np.add.at(lost, self._stretch_of([one.step - 1 for one in departed]), [one.lost_tokens for one in departed])
+        return int(np.max(np.cumsum(change - lost) + lost))
+
     def stays(self) -> list[list[range]]:
         """The steps in which each request has a row: one range, and one more for each time that it was preempted."""
         ends = [[step for step in (last + 1,) if last >= 0] for last in self.last_output_step]
-        for place, step in self.cancelled.items():
-            ends[place] = [step]
+        for gone in self.cancellations:
+            ends[gone.place] = [gone.step]
         for lost in reversed(self.preemptions):
             ends[lost.place].insert(0, lost.step)
         found: list[list[range]] = [[] for _ in self.requests]

@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 
 from lib.block_content import Tokens, token_ids
 from lib.checks import InputError, keep_whole, one_of, whole
-from lib.residency import FIRST_OWN_ID, PoolSetup, Preemption, Residents
+from lib.residency import FIRST_OWN_ID, Departure, PoolSetup, Residents
 from lib.schedule import MOST_NS, Part, Schedule, Stretch
 from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
 
@@ -211,9 +211,9 @@ def walk(
     load, refused = servable(requests, policy, pool)
     kv = Residents(load, pool) if pool else None
     waiting, running, now = deque(map(_Running, range(len(load)), load)), list[_Running](), 0
-    stretches, skipped, preemptions = list[Stretch](), dict[int, list[int]](), list[Preemption]()
+    stretches, skipped = list[Stretch](), dict[int, list[int]]()
+    cancellations, preemptions = list[Departure](), list[Departure]()
     started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
-    cancelled, peak_kv_tokens = dict[int, int](), 0
     while waiting or running:
         if not running:
             group = [one.request.arrival_ns for one in islice(waiting, policy.max_running)]
@@ -221,14 +221,15 @@ def walk(
         step = len(stretches)
         if gone := [one for one in (*running, *waiting) if one.is_cancelled(now)]:
             for one in gone:
+                in_kv = one.computed if one in running else 0
+                cancellations.append(Departure(step, one.place, one.outputs, in_kv))
                 if kv and one in running:
                     kv.leave(one.place)
-            cancelled |= {one.place: step for one in gone}
             running = [one for one in running if one not in gone]
             waiting = deque(one for one in waiting if one not in gone)
             continue
         for victim in _make_room(running, policy, kv):
-            preemptions.append(Preemption(step, victim.place, victim.outputs, victim.computed))
+            preemptions.append(Departure(step, victim.place, victim.outputs, victim.computed))
             waiting.appendleft(victim)
             victim.decodes = False
         is_full = bool(preemptions) and preemptions[-1].step == step
@@ -257,7 +258,6 @@ def walk(
                 last_output[one.place] = step
                 one.known += 1
                 one.decodes = True
-        peak_kv_tokens = max(peak_kv_tokens, sum(one.computed for one in running))
         ended = [one for one in running if one.outputs == one.request.output]
         running = [one for one in running if one not in ended]
         for one in ended:
@@ -265,7 +265,7 @@ def walk(
                 kv.leave(one.place)
     return Schedule(
         load, policy.max_running, step_time, stretches, started, first_output, last_output,
-        until_last_output(skipped, last_output), peak_kv_tokens, cancelled, refused, preemptions,
+        until_last_output(skipped, last_output), cancellations, preemptions, refused,
         kv.peak_blocks if kv else None,
     )  # fmt: skip
 
