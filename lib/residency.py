@@ -58,7 +58,7 @@ class PoolSetup:
 
     def can_ever_hold(self, request: "Request") -> bool:
         """Whether the whole pool has room for the most that a request may become."""
-        return self.blocks_for(most_tokens(request)) <= self.blocks
+        return self.blocks_for(request.most_tokens) <= self.blocks
 
     def blocks_for(self, tokens: int) -> int:
         """Blocks that so many tokens fill, the last one perhaps in part."""
@@ -72,11 +72,6 @@ class Departure(NamedTuple):
     place: int
     outputs: int
     lost_tokens: int
-
-
-def most_tokens(request: "Request") -> int:
-    """The most tokens in KV that a request may come to; its last output is never computed."""
-    return request.prompt + request.declared_output - 1
 
 
 class Residents:
@@ -102,7 +97,7 @@ class Residents:
         free, gate = self.pool.free, self.setup.gate
         if gate == Gate.FINAL_SIZE:
             growth = sum(self._blocks_to_end(other) for other in self._sequences)
-            beyond = self.setup.blocks_for(most_tokens(self.load[place])) - self.setup.blocks_for(known)
+            beyond = self.setup.blocks_for(self.load[place].most_tokens) - self.setup.blocks_for(known)
             return self.pool.blocks_to_admit(self._ids(place, 0, known)) + beyond + growth <= free
         if gate == Gate.RESERVE and self._sequences:
             needed += self.setup.reserve_blocks
@@ -136,7 +131,7 @@ class Residents:
         self.pool.release(self._sequences.pop(place))
 
     def _blocks_to_end(self, place: int) -> int:
-        return self.blocks_to_grow(place, most_tokens(self.load[place]))
+        return self.blocks_to_grow(place, self.load[place].most_tokens)
 
     def _ids(self, place: int, first: int, beyond: int) -> Ids:
         """Token ids at these positions: the given ones, beyond them the request's own."""

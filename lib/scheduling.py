@@ -61,6 +61,11 @@ class Request:
         """The most outputs it may give: what admission has to reckon with."""
         return self.output if self.max_output is None else self.max_output
 
+    @property
+    def most_tokens(self) -> int:
+        """The most tokens in KV that it may come to: its last output is never computed."""
+        return self.prompt + self.declared_output - 1
+
 
 class Entry(StrEnum):
     """When a waiting request may take a free row."""
