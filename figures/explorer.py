@@ -23,6 +23,8 @@ FURTHEST = 2**53
 CHARACTERS_A_LINE = 84
 # As wide as a change will be: else the first one would make the labels wrap anew.
 CHANGE_PX = 76
+# Names wrap alike whatever numbers stand beside them: else a longer number would make the page jump.
+NAMES_PERCENT = 34
 # In JupyterLab a key pressed in a control would also be a command to the notebook: m makes the cell Markdown, and an
 # arrow leaves it. This keeps those keys in the explorer, but for Shift+Enter and what is pressed with Ctrl, Alt or Cmd.
 _KEYS_STAY = """<style onload="
@@ -261,7 +263,7 @@ def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> st
         pairs = zip(now, book, strict=True)
         rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
     head = ("", "now", "book", "change", _clock_head(book))
-    return _paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX)._repr_html_())
+    return _paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX, names_percent=NAMES_PERCENT)._repr_html_())
 
 
 def _clock_head(readouts: Sequence[Readout]) -> str:

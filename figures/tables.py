@@ -15,13 +15,14 @@ NEVER_WRAPPED = 20
 class Table:
     """A head and rows of cells, each shown as `str` shows it. Names in the first column and all of `left` lean left.
 
-    In JupyterLab no column is narrower than `least_px`.
+    In JupyterLab no column is narrower than `least_px`; `names_percent` is the share of the first, whatever is beside.
     """
 
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
     left: tuple[str, ...] = ()
     least_px: int = 56
+    names_percent: int | None = None
 
     @classmethod
     def of(
@@ -47,9 +48,9 @@ class Table:
         return "\n".join("  ".join(map(self._aligned, self.head, row, widths)).rstrip() for row in cells)
 
     def _repr_html_(self) -> str:
-        return (
-            f"<table>{self._html_row('th', self.head)}{''.join(self._html_row('td', row) for row in self.rows)}</table>"
-        )
+        rows = self._html_row("th", self.head) + "".join(self._html_row("td", row) for row in self.rows)
+        whole = ' style="width: 100%"' if self.names_percent else ""
+        return f"<table{whole}>{rows}</table>"
 
     def _leans_left(self, column: str) -> bool:
         names_first = column == self.head[0] and not all(str(row[0])[:1].isdigit() for row in self.rows)
@@ -59,13 +60,14 @@ class Table:
         return cell.ljust(width) if self._leans_left(column) else cell.rjust(width)
 
     def _html_row(self, tag: str, cells: Sequence[object]) -> str:
-        columns = zip(self.head, map(str, cells), strict=True)
-        return "<tr>" + "".join(self._html_cell(tag, column, cell) for column, cell in columns) + "</tr>"
+        share = f"; width: {self.names_percent}%" if self.names_percent else ""
+        columns = zip(self.head, map(str, cells), [share, *("" for _ in self.head[1:])], strict=True)
+        return "<tr>" + "".join(self._html_cell(tag, *column) for column in columns) + "</tr>"
 
-    def _html_cell(self, tag: str, column: str, cell: str) -> str:
+    def _html_cell(self, tag: str, column: str, cell: str, share: str) -> str:
         side = "left" if self._leans_left(column) else "right"
         one_line = column != self.head[0] and len(cell) <= NEVER_WRAPPED and ", " not in cell
-        style = f"text-align: {side}; padding: 2px 8px; min-width: {self.least_px}px"
+        style = f"text-align: {side}; padding: 2px 8px; min-width: {self.least_px}px{share}"
         return f'<{tag} style="{style}{"; white-space: nowrap" if one_line else ""}">{escape(cell)}</{tag}>'
 
 

@@ -231,6 +231,7 @@ class ExplorerOnPage:
         self.notebook.until(
             lambda: self.shown() == self.first, "the book's values show the first picture and read-outs"
         )
+        self.notebook.await_idle()  # nothing that was asked before comes between
 
 
 def _shown(root: Locator) -> Shown:

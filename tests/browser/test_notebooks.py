@@ -216,8 +216,7 @@ def push(explorer: ExplorerOnPage, slider: Locator, figure: str, ends: tuple[str
         if start == {"End": high, "Home": low}.get(key):
             explorer.until(partial(is_back, explorer.first), f"{name} by {key} comes back to the start")
         else:
-            explorer.notebook.await_idle()  # two moves in a row that change nothing may have the same line
-            explorer.until(partial(has_moved, explorer.first, before), f"{name} by {key} moves picture and read-outs")
+            explorer.until(partial(has_moved, before), f"{name} by {key} moves picture and read-outs")
         assert explorer.height == tall, f"{name} by {key} makes the page jump"
         if key in ends:
             explorer.photograph(f"{figure} {name} {key}")
@@ -228,9 +227,9 @@ def is_back(first: Shown, now: Shown) -> bool:
     return (now.picture, now.table) == (first.picture, first.table)
 
 
-def has_moved(first: Shown, before: Shown, now: Shown) -> bool:
-    """Whether picture or read-outs have left their start, or a line says why they stayed."""
-    return now.line != "" or (now != before and (now.picture, now.table) != (first.picture, first.table))
+def has_moved(before: Shown, now: Shown) -> bool:
+    """Whether picture or read-outs are others than before, or a line says why they stayed."""
+    return now.line != "" or (now.picture, now.table) != (before.picture, before.table)
 
 
 def others(dropdown: Locator) -> list[str]:
