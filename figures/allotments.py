@@ -31,7 +31,7 @@ LEFT_PT, WIDTH_PT = 34, 326
 HEIGHT_PT, LINES_PT, PITCH_PT, BAR_PT, STRIP_PT = 170, 151, 24, 15, 18
 # Room that a letter needs above its slots, and the least width of a slot that is drawn apart from its neighbours.
 LETTER_PT, SLOT_PT = 8, 4
-# On either side of a piece, so that it is seen apart from the next.
+# On either side of a piece that is not too narrow, so that it is seen apart from the next.
 GAP_PT = 0.8
 BLOCKS = (1, 2, 4, 8, 16)
 # Where both axes end as long as nothing is longer: those of the book's three figures.
@@ -239,8 +239,8 @@ def _ask_the_price_of_one() -> Question:
         choices=("there is none", "moves while they grow", answer),
         answer=answer,
         reveals={"block_tokens": one.block_tokens, "copy_call": one.copy_call},
-        because=f"Each token asks for a block and has an entry of its own. And where all KV is moved elsewhere, a "
-        f"block is a call for keys and one for values in each of {INSTANCE.model.layer_count} layers: {one.pieces} calls "
+        because="Each token asks for a block and has an entry of its own. And where all KV is moved elsewhere, a block "
+        f"is a call for keys and one for values in each of {INSTANCE.model.layer_count} layers: {one.pieces} calls "
         f"instead of {book.pieces}. At an assumed {shown(one.copy_call, 'us')} a call these are {times[1]} instead of "
         f"{times[0]}.",
     )
@@ -275,10 +275,7 @@ def _why_still(moved: str, settings: Mapping[str, Any]) -> str:
             return "No tokens are common, so it does not matter how many requests share them."
         if not in_blocks:
             return "Each request has a region to itself and holds the common tokens in it, whoever else does."
-        return (
-            "No other block is found: only one full of common tokens is shared, and none with a request's last token, "
-            "which it computes itself."
-        )
+        return "No other block is shared: only one full of common tokens is, and none with the last token of a request."
     return ""
 
 
@@ -353,7 +350,8 @@ def _role(piece: Piece, got: Allotment) -> str:
 def _place(spans: Spans, piece: Piece, role: str, slot_pt: float, bottom: float) -> None:
     """One piece in the look of its role, the slots of it that hold nothing, and lines between slots of some width."""
     start, filled, end = (slot * slot_pt for slot in (piece.start, piece.start + piece.tokens, piece.end))
-    left, right = start + GAP_PT, end - GAP_PT
+    gap = min(GAP_PT, (end - start) / 5)
+    left, right = start + gap, end - gap
     spans[role].append((left, min(filled, right), bottom, bottom + BAR_PT))
     if piece.tokens < piece.slots:
         spans["unused"].append((filled, right, bottom, bottom + BAR_PT))
