@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
 from figures.capacity import FITS_EXPLORATION, what_fits
@@ -22,6 +23,7 @@ from figures.schedules import (
 )
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
+from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
@@ -81,6 +83,15 @@ FIGURES = (
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
     Entry("8-10", "block-table", "8.3.1", block_table, TABLE_EXPLORATION),
     Entry("8-15", "copy-on-write", "8.3.2", write_to_tails, COPY_EXPLORATION),
+    Entry("8-11", "reserved-maximum", "8.3.1", slots_of_four, MAXIMUM_EXPLORATION),
+    Entry(
+        "8-12", "paged-allotment", "8.3.1", slots_of_four, BLOCKS_EXPLORATION,
+        {"slug": "paged-allotment", "allot": Allot.IN_BLOCKS},
+    ),
+    Entry(
+        "8-13", "shared-prefix-blocks", "8.3.1", slots_of_four, SHARING_EXPLORATION,
+        {"slug": "shared-prefix-blocks", "allot": Allot.IN_BLOCKS, "common_tokens": COMMON_TOKENS},
+    ),
 )  # fmt: skip
 
 

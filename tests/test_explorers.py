@@ -49,6 +49,7 @@ NO_NUMBERS = (math.nan, math.inf, -math.inf, "some", "", True, None, 10**400, 1e
 NO_OPTIONS = ("no such choice", "", math.nan, None, 10**400, [1])
 # Where the least value a reader might type makes no sense although no slider goes there.
 OF_SCHEDULES = ("max_running", "r0_outputs", "r1_outputs", "r2_prompt", "chunk", "token_budget")
+OF_ALLOTMENTS = ("max_tokens", "sharers", "slots", "a", "b", "c", "d")
 ZERO_MAKES_NO_SENSE = {
     "request-timeline": ("outputs", "deadline"),
     "reads-per-output": ("batch", "context", "other_context"),
@@ -64,6 +65,9 @@ ZERO_MAKES_NO_SENSE = {
     "interval-to-budget": ("interval",),
     "block-table": ("block_tokens",),
     "copy-on-write": ("tail_tokens", "branches", "block_tokens"),
+    "reserved-maximum": OF_ALLOTMENTS,
+    "paged-allotment": OF_ALLOTMENTS,
+    "shared-prefix-blocks": OF_ALLOTMENTS,
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import lib
 from lib import (
+    allotment,
     attention,
     bill,
     block_content,
@@ -36,6 +37,7 @@ from lib.latency import InsertedAs
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
+LOAD = allotment.Load()
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
@@ -75,6 +77,12 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     },
     block_content.token_ids: {"tokens": [1, 2], "at_most": 2},
     paged_attention.paged_attend: {"queries": QUERIES, "kv": KV_BLOCKS, "table": [1, 0], "length": 3},
+    allotment.wasted_slots: {"tokens": 9, "block_tokens": 4},
+    allotment.shared_blocks: {"tokens": 9, "common_tokens": 8, "block_tokens": 4},
+    allotment.pieces_to_move: {"model": model.QWEN3_8B, "pieces": 13},
+    allotment.allotment: {"load": LOAD, "allot": allotment.Allot.IN_BLOCKS, "block_tokens": 4, "requests": 4},
+    allotment.most_that_fit: {"load": LOAD, "allot": allotment.Allot.AS_IT_GROWS, "slots": 64, "block_tokens": 4},
+    allotment.most_unused: {"load": LOAD, "allot": allotment.Allot.MAXIMUM, "block_tokens": 4},
     attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
     reads.compute_crossover: {"device": step_time.device(), "context": 128},
     step_time.executed_plan: {"new_tokens": 4, "context": 8},
@@ -113,6 +121,13 @@ NO_TIMES = (-1, -1e-9, math.nan, math.inf, -math.inf, 1e300, 10**400, "2", True,
 NO_CHOICES = ("no such choice", math.nan, 0, None)
 
 ZERO_MAKES_NO_SENSE = (
+    (allotment.wasted_slots, "block_tokens"),
+    (allotment.shared_blocks, "tokens"),
+    (allotment.shared_blocks, "block_tokens"),
+    (allotment.allotment, "block_tokens"),
+    (allotment.allotment, "requests"),
+    (allotment.most_that_fit, "slots"),
+    (allotment.most_unused, "block_tokens"),
     (latency.slack, "deadline_s"),
     (latency.delay_of_inserted_prefill, "tokens"),
     (latency.evenly_timed_request, "outputs"),
