@@ -27,8 +27,8 @@
 # Twice, after part b and in part f, you can ask the allocator of the chapter itself: it hands out blocks, and counts them.
 
 # %% [markdown]
-# The inputs, in bytes and tokens. Parts a and b are about a few short sequences and several block sizes. Parts c to e are about the long requests of the
-# chapter: each has $L$ tokens of input and gives $G$ outputs, and where they share, it is their first $S$ tokens.
+# The inputs, in bytes and tokens. Parts a and b are about a few short sequences and several block sizes. Parts c to e are about long requests:
+# each has $L$ tokens of input and gives $G$ outputs, and what they share, if they do, is their first $S$ tokens.
 
 # %% nbgrader={"grade": false, "grade_id": "inputs", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib import exercise_8_3
@@ -69,8 +69,8 @@ check("a", a, unused_slots)
 # %% [markdown]
 # ## b. Totals
 #
-# For each block size: how many slots stay unused in all sequences together, and how many entries have their block tables together? Nothing is shared. Two numbers
-# a block size, the slots first.
+# For each block size: how many slots stay unused in all sequences together, and how many entries do their block tables have together? Nothing is
+# shared. Two numbers for each block size, the slots first.
 
 # %% nbgrader={"grade": false, "grade_id": "b", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def totals(lengths, block_tokens):
@@ -121,8 +121,8 @@ else:
 # %% [markdown]
 # ## c. Independent requests
 #
-# A batch of $b$ long requests shares nothing. How many MiB of KV does it hold when all of them have given their last output, for each $b$? Blocks have $p_0$
-# tokens. Exact, no rounding.
+# A batch of $b$ long requests shares nothing. How many MiB of KV does it hold when all of them have given their last output, for each $b$? Blocks hold $p_0$
+# tokens. Give the exact numbers.
 
 # %% nbgrader={"grade": false, "grade_id": "c", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def independent_mib(
@@ -142,7 +142,7 @@ check("c", c, independent_mib)
 # ## d. The same requests with a common prefix
 #
 # Now the inputs of all requests begin with the same $S$ tokens. A block is shared if all tokens in it are common; everything else each request holds by itself.
-# How many MiB does the batch hold in all at its end, for each $b$? Exact. In the inputs that you do not see, the prefix may end within a block.
+# How many MiB does the batch hold in all at its end, for each $b$? In the inputs that you do not see, the prefix may end within a block.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def shared_mib(

@@ -66,7 +66,7 @@ def _unused(length: int, block_tokens: int) -> int:
 
 
 def _used_in_last(length: int, block_tokens: int) -> int:
-    """As if no last block were ever full."""
+    """Tokens in the last block, where a full one is taken for empty."""
     return length % block_tokens
 
 
@@ -247,7 +247,7 @@ SHARED = NumberPart(
             may_coincide=True,  # shows only where the prefix ends within a block
         ),
         Mistake(
-            "the prefix is cut off within a block: the tokens of that block are each request's own, and held by each",
+            "the prefix is held once to its last token: the block in which it ends is each request's own as a whole",
             lambda shared_prefix_tokens, input_tokens, kv_bytes_per_token, **batch: (
                 shared_prefix_tokens * kv_bytes_per_token / MIB
                 + _independent(
@@ -257,7 +257,7 @@ SHARED = NumberPart(
             may_coincide=True,  # shows only there too
         ),
         Mistake(
-            "the copies of the prefix are subtracted to the token: of each only the blocks that it fills are saved",
+            "each spared copy is subtracted to its last token: saved are only the blocks that the prefix fills",
             lambda shared_prefix_tokens, requests, kv_bytes_per_token, **request: (
                 _independent(requests=requests, kv_bytes_per_token=kv_bytes_per_token, **request)
                 - (requests - 1) * shared_prefix_tokens * kv_bytes_per_token / MIB

@@ -27,8 +27,8 @@
 # Twice, after part b and in part f, you can ask the allocator of the chapter itself: it hands out blocks, and counts them.
 
 # %% [markdown]
-# The inputs, in bytes and tokens. Parts a and b are about a few short sequences and several block sizes. Parts c to e are about the long requests of the
-# chapter: each has $L$ tokens of input and gives $G$ outputs, and where they share, it is their first $S$ tokens.
+# The inputs, in bytes and tokens. Parts a and b are about a few short sequences and several block sizes. Parts c to e are about long requests:
+# each has $L$ tokens of input and gives $G$ outputs, and what they share, if they do, is their first $S$ tokens.
 
 # %% nbgrader={"grade": false, "grade_id": "inputs", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib import exercise_8_3
@@ -75,21 +75,21 @@ assert check.earned("a", unused_slots, draw="marks")
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_a", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
-# **Solution.** A sequence gets $\lceil l/p\rceil$ blocks. All are full but the last, so all that is wasted lies there: $p\lceil l/p\rceil - l$, never more than
-# $p-1$.
+# **Solution.** A sequence gets $\lceil l/p\rceil$ blocks. All are full but the last, so all that is wasted lies there: $p\lceil l/p\rceil - l$, never more
+# than $p-1$.
 #
-# With the book's numbers: 1, 1, 1, 1 with blocks of 2; 3, 3, 3, 1 with blocks of 4; 7, 3, 3, 1 with blocks of 8. The sequence of 9 tokens meets the worst case
-# each time: its last block holds a single token. The one of 15 wastes one slot with every block size, since 16 is a multiple of all three.
+# With the book's numbers: 1, 1, 1, 1 with blocks of 2; 3, 3, 3, 1 with blocks of 4; 7, 3, 3, 1 with blocks of 8. The sequence of 9 tokens meets the worst
+# case each time: its last block holds a single token. The one of 15 wastes one slot with every block size, since 16 is a multiple of all three.
 #
 # Tempting, and right here only: $p - (l \bmod p)$. No length of the book is a multiple of a block size, so it always passes. Eight tokens in blocks of 4 fill
-# two blocks and waste nothing; this formula says 4, a whole empty block that nobody has taken. Also tempting: $p-1$ for each. That is a bound, and with blocks of 2
-# all four sequences meet it.
+# two blocks and waste nothing; this formula says 4, a whole empty block that nobody has taken. Also tempting: $p-1$ for each. That is a bound, and with
+# blocks of 2 all four sequences meet it.
 
 # %% [markdown]
 # ## b. Totals
 #
-# For each block size: how many slots stay unused in all sequences together, and how many entries have their block tables together? Nothing is shared. Two numbers
-# a block size, the slots first.
+# For each block size: how many slots stay unused in all sequences together, and how many entries do their block tables have together? Nothing is
+# shared. Two numbers for each block size, the slots first.
 
 # %% nbgrader={"grade": false, "grade_id": "b", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def totals(lengths, block_tokens):
@@ -150,18 +150,18 @@ else:
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_b", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
 # **Solution.** Add up over the sequences: $\sum (p\lceil l/p\rceil - l)$ slots and $\sum \lceil l/p\rceil$ entries, one entry for each block.
 #
-# With the book's numbers: 4 slots and 23 entries with blocks of 2; 10 and 13 with 4; 14 and 7 with 8. Doubling the block about halves the entries, and the waste
-# grows: that is the bargain. A sequence wastes about half a block, however long it is, so long sequences can afford large blocks. Reserving 16 slots for each, as in the
-# example of section 8.3.1, would leave 22 unused, more than any of the three.
+# With the book's numbers: 4 slots and 23 entries with blocks of 2; 10 and 13 with 4; 14 and 7 with 8. Doubling the block about halves the entries, and the
+# waste grows: that is the bargain. A sequence wastes about half a block, however long it is, so long sequences can afford large blocks. Reserving 16 slots
+# for each, as in the example of section 8.3.1, would leave 22 unused, more than any of the three.
 #
-# Tempting, and wrong: paging all 42 tokens as one sequence, which gives 6 slots and 6 entries with blocks of 8. A block belongs to one sequence (unless its content
-# is shared), so every sequence has a last block of its own. The waste follows the number of sequences, not of tokens.
+# Tempting, and wrong: paging all 42 tokens as one sequence, which gives 6 slots and 6 entries with blocks of 8. A block belongs to one sequence (unless its
+# content is shared), so every sequence has a last block of its own. The waste follows the number of sequences, not of tokens.
 
 # %% [markdown]
 # ## c. Independent requests
 #
-# A batch of $b$ long requests shares nothing. How many MiB of KV does it hold when all of them have given their last output, for each $b$? Blocks have $p_0$
-# tokens. Exact, no rounding.
+# A batch of $b$ long requests shares nothing. How many MiB of KV does it hold when all of them have given their last output, for each $b$? Blocks hold $p_0$
+# tokens. Give the exact numbers.
 
 # %% nbgrader={"grade": false, "grade_id": "c", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def independent_mib(
@@ -188,17 +188,17 @@ assert check.earned("c", independent_mib, draw="marks")
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_c", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
 # **Solution.** The last output is never fed back, so a request stores $L+G-1$ tokens, in $\lceil (L+G-1)/p_0\rceil$ blocks of $p_0 k$ bytes.
 #
-# With the book's numbers: a block has 16 × 144 KiB = 2.25 MiB. 8192 + 255 = 8447 tokens take 528 blocks = 1188 MiB, so 8, 16 and 32 requests hold 9504, 19,008 and
-# 38,016 MiB.
+# With the book's numbers: a block has 16 × 144 KiB = 2.25 MiB. 8192 + 255 = 8447 tokens take 528 blocks = 1188 MiB, so 8, 16 and 32 requests hold 9504,
+# 19,008 and 38,016 MiB.
 #
-# Tempting, and wrong: 1152 MiB a request, what it holds after its prefill. Tempting, and right here only: storing the last output too. The 528 blocks have just one
-# free slot, and it goes in there. With an input one token longer it would cost a block.
+# Tempting, and wrong: 1152 MiB a request, what it holds after its prefill. Tempting, and right here only: storing the last output too. The 528 blocks have
+# just one free slot, and it goes in there. With an input one token longer it would cost a block.
 
 # %% [markdown]
 # ## d. The same requests with a common prefix
 #
 # Now the inputs of all requests begin with the same $S$ tokens. A block is shared if all tokens in it are common; everything else each request holds by itself.
-# How many MiB does the batch hold in all at its end, for each $b$? Exact. In the inputs that you do not see, the prefix may end within a block.
+# How many MiB does the batch hold in all at its end, for each $b$? In the inputs that you do not see, the prefix may end within a block.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def shared_mib(
@@ -230,14 +230,14 @@ assert check.earned("d", shared_mib, draw="marks")
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_d", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
-# **Solution.** The prefix fills $s = \lfloor S/p_0\rfloor$ blocks, held once. Each request adds blocks for the rest, $L - s\,p_0 + G - 1$ tokens:
-# $\left(s + b\,\lceil (L - s\,p_0 + G - 1)/p_0\rceil\right) p_0 k$.
+# **Solution.** The prefix fills $s = \lfloor S/p_0\rfloor$ blocks, held once. Each request adds blocks for the rest, $L - s\,p_0 + G - 1$ tokens: $\left(s +
+# b\,\lceil (L - s\,p_0 + G - 1)/p_0\rceil\right) p_0 k$.
 #
 # With the book's numbers: $s$ = 384 blocks = 864 MiB. 8192 − 6144 + 255 = 2303 tokens take 144 blocks = 324 MiB. So 864 + 324 $b$: 3456, 6048 and 11,232 MiB.
 #
-# Tempting, and wrong: c minus one prefix, 9504 − 864 = 8640 MiB. Of $b$ copies $b - 1$ go, 7 × 864. Minus all of them is wrong too: 8 × 324 = 2592 MiB would hold the
-# prefix nowhere. And where $S$ ends within a block, that block is private: after the prefix each request has other tokens in it. Here $S$ is a multiple of 16,
-# which hides this.
+# Tempting, and wrong: c minus one prefix, 9504 − 864 = 8640 MiB. Of $b$ copies $b - 1$ go, 7 × 864. Minus all of them is wrong too: 8 × 324 = 2592 MiB would
+# hold the prefix nowhere. And where $S$ ends within a block, that block is private: after the prefix each request has other tokens in it. Here $S$ is a
+# multiple of 16, which hides this.
 
 # %% [markdown]
 # ## e. What fits the pool
@@ -266,13 +266,15 @@ assert check.earned("e1", e1) and check.earned("e2", e2) and check.earned("e3", 
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_e", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
-# **Solution.** Compare c and d with $M$ in MiB. With the book's numbers the pool has 12 × 1024 = 12,288 MiB: 8 requests fit either way, 16 and 32 only if they share.
+# **Solution.** Compare c and d with $M$ in MiB. With the book's numbers the pool has 12 × 1024 = 12,288 MiB: 8 requests fit either way, 16 and 32 only if
+# they share.
 #
-# How far does it go? Independent requests: 12,288/1188 = 10.3, so 10. Shared: the prefix is paid once, 12,288 − 864 = 11,424 MiB are left, and 11,424/324 = 35.3, so 35. What
-# counts is the price of *one more* request: it falls from 1188 to 324 MiB, to 27 %, because 6144 of its 8447 tokens are there already. The first request costs as much as
-# before. Had the prefix been free, 37 would fit.
+# How far does it go? Independent requests: 12,288/1188 = 10.3, so 10. Shared: the prefix is paid once, 12,288 − 864 = 11,424 MiB are left, and 11,424/324 =
+# 35.3, so 35. What counts is the price of *one more* request: it falls from 1188 to 324 MiB, to 27 %, because 6144 of its 8447 tokens are there already. The
+# first request costs as much as before. Had the prefix been free, 37 would fit.
 #
-# With 35 requests the pool is full, and again it is the part that nobody shares that fills it: 35 × 324 = 11,340 MiB of private blocks beside 864 MiB of prefix.
+# With 35 requests the pool is full, and again it is the part that nobody shares that fills it: 35 × 324 = 11,340 MiB of private blocks beside 864 MiB of
+# prefix.
 
 # %% [markdown]
 # ## f. One more common block
@@ -314,11 +316,11 @@ assert check.earned("f", blocks_saved, draw="marks")
 ### END HIDDEN TESTS
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_f", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
-# **Solution.** Before, $b$ blocks hold this content, one of each request. After, one block does, with $b$ references. So $b - 1$ are saved, not $b$: the common one must
-# stay, or nobody could read it. With the book's numbers 7, 15 and 31.
+# **Solution.** Before, $b$ blocks hold this content, one of each request. After, one block does, with $b$ references. So $b - 1$ are saved, not $b$: the
+# common one must stay, or nobody could read it. With the book's numbers 7, 15 and 31.
 #
-# The pool shows it: four requests of six blocks hold 24, and with each further common block 3 less. The tables do not get shorter: all of them still have an entry for the block,
-# which is why it may be freed only when the last reference is gone.
+# The pool shows it: four requests of six blocks hold 24, and with each further common block 3 less. The tables do not get shorter: all of them still have an
+# entry for the block, which is why it may be freed only when the last reference is gone.
 #
-# Part f explains the step from c to d: 384 blocks became common, each saved $b - 1$, and 384 × 15 × 2.25 MiB = 12,960 MiB = 19,008 − 6048. A single request
-# saves nothing; of many, the share $(b-1)/b$ of the copies goes.
+# Part f explains the step from c to d: 384 blocks became common, each saved $b - 1$, and for 16 requests 384 × 15 × 2.25 MiB = 12,960 MiB = 19,008 − 6048. A
+# single request saves nothing; of many, the share $(b-1)/b$ of the copies goes.

@@ -108,7 +108,8 @@ def test_hidden_in_the_books_numbers() -> None:
         ("c", "the last output is stored too"),
         ("d", "the last output is stored too"),
         ("d", "fills in part is shared too"),
-        ("d", "cut off within a block"),
+        ("d", "held once to its last token"),
+        ("d", "subtracted to its last token"),
     ]
     for name, words in hidden:
         formula = mistaken(name, words)
