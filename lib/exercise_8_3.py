@@ -181,11 +181,6 @@ _PREFILL_ONLY = "only the KV after prefill is counted: a request grows until its
 _LAST_OUTPUT = "the last output is stored too: it is never fed back, so it has no KV"
 _NO_BLOCKS = "tokens are not rounded up to blocks: a request holds whole blocks"
 
-
-def _one_alone(requests: int, **request: int) -> float:
-    return _independent(requests=1, **request)
-
-
 INDEPENDENT = NumberPart(
     name="c",
     asked=(Quantity("KV of the batch", "MiB"),),
@@ -203,7 +198,10 @@ INDEPENDENT = NumberPart(
             lambda block_tokens, **batch: _independent(block_tokens=1, **batch),
             may_coincide=True,  # shows only elsewhere
         ),
-        Mistake("one request alone is counted: asked is what the whole batch holds", _one_alone),
+        Mistake(
+            "one request alone is counted: asked is what the whole batch holds",
+            lambda requests, **request: _independent(requests=1, **request),
+        ),
     ),
     first_step="count the tokens whose KV one request holds when it ends",
     hint="round them up to whole blocks, times the requests, times the bytes of a block; then divide by 1024²",
