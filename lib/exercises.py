@@ -31,6 +31,7 @@ BYTE_SLIPS = (
     (2**30 / 10**9, "GB and GiB"),
     (2**20 / 10**6, "MB and MiB"),
     (2**30 / 10**6, "MB and GiB"),
+    (10**9 / 2**20, "MiB and GB"),
     (2**10, "units that are 1024 of each other (KiB, MiB, GiB)"),
     (10**3, "units that are 1000 of each other (kB, MB, GB)"),
     (8, "bits and bytes"),

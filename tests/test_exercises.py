@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2
+from lib import exercise_8_1, exercise_8_2, exercise_8_3
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -28,7 +28,7 @@ from lib.records import record
 from tools.derive import exercise_of
 from tools.notebooks import pairs
 
-MODULES = (exercise_8_1, exercise_8_2)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -153,8 +153,11 @@ class TestNumbers:
     def test_another_unit_is_named(self, exercise: Exercise, part: NumberPart) -> None:
         right = flat(numbers(part, BOOK[exercise.number]))
         units = [quantity.unit for quantity in part.asked] * (len(right) // len(part.asked))
-        of_bytes = (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 2**30 / 10**6, 1024, 8, 2**30)
-        for factor in (1000, 1 / 1000, *(of_bytes if units[-1] == "GiB" else ())):
+        others = {
+            "GiB": (2**30 / 10**9, 10**9 / 2**30, 2**20 / 10**6, 2**30 / 10**6, 1024, 8, 2**30),
+            "MiB": (2**20 / 10**6, 2**20 / 10**9, 1 / 1024, 1024, 8, 2**20),
+        }
+        for factor in (1000, 1 / 1000, *others.get(units[-1], ())):
             answer = [value * factor if unit else value for value, unit in zip(right, units, strict=True)]
             if answer == right:  # only counts are asked for
                 return
@@ -608,6 +611,19 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_2.BOOK, "chunk_contexts", 7680),
         (exercise_8_2.BOOK, "limit_ms", 10**9),
         (exercise_8_2.BOOK, "chunk", True),
+        (exercise_8_3.BOOK, "lengths", ()),
+        (exercise_8_3.BOOK, "lengths", [9, 13]),
+        (exercise_8_3.BOOK, "lengths", (9, 0)),
+        (exercise_8_3.BOOK, "block_sizes", None),
+        (exercise_8_3.BOOK, "block_sizes", (2.0, 4.0, 8.0)),
+        (exercise_8_3.BOOK, "batches", (8, 16)),
+        (exercise_8_3.BOOK, "batches", (8, 16, -1)),
+        (exercise_8_3.BOOK, "input_tokens", 0),
+        (exercise_8_3.BOOK, "shared_prefix_tokens", 8192),
+        (exercise_8_3.BOOK, "output_tokens", math.nan),
+        (exercise_8_3.BOOK, "block_tokens", 0),
+        (exercise_8_3.BOOK, "kv_bytes_per_token", 144.5),
+        (exercise_8_3.BOOK, "pool_bytes", 2**61),
     ],
     ids=named,
 )
@@ -625,11 +641,14 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
         replace(exercise_8_2.BOOK, arrivals_ns=(0, 0, 10**18, 10**18), chunk_contexts=(0, 0)),
         replace(exercise_8_2.BOOK, fixed_ns=1, per_new_token_ns=1, per_causal_pair_ns=1, limit_ms=10**6),
         replace(exercise_8_2.BOOK, fixed_ns=3600 * 10**9, limit_ms=1),
+        replace(exercise_8_3.BOOK, lengths=(1,), block_sizes=(1,), batches=(1, 1, 1), block_tokens=1, pool_bytes=1),
+        replace(exercise_8_3.BOOK, input_tokens=1, shared_prefix_tokens=0, output_tokens=1, kv_bytes_per_token=1),
+        replace(exercise_8_3.BOOK, lengths=(2**40,), block_sizes=(2**40,), batches=(2**40,) * 3, block_tokens=2**40),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )
 def test_each_part_has_a_key_for_inputs_at_the_edge(inputs: Any) -> None:
-    exercise = exercise_8_1.EXERCISE if isinstance(inputs, exercise_8_1.Inputs) else exercise_8_2.EXERCISE
+    exercise = next(module.EXERCISE for module in MODULES if isinstance(inputs, module.Inputs))
     for part in exercise.parts:
         if isinstance(part, NumberPart):
             assert part.judge_function(inputs, part.key).kind is Kind.RIGHT
