@@ -81,9 +81,9 @@ def reference_counts(
         axes = box(page, 0, 0, style.WIDTH_PT, COUNTS_PT)
         axes.set(xlim=(0, style.WIDTH_PT), ylim=(0, COUNTS_PT))
         axes.set_axis_off()
-        told = text[now.event.kind].format(who=now.event.who)
-        event_told = text["event"].format(place=place, count=len(moments), told=told)
-        axes.text(14, 266, event_told, color=style.LIMIT)
+        told = [text[moment.event.kind].format(who=moment.event.who) for moment in moments]
+        looked_at = text["event"].format(place=place, count=len(moments), told=told[place - 1])
+        axes.text(14, 266, looked_at, color=style.LIMIT)
         _draw_events(axes, moments, place, text)
         _draw_pool(axes, now, text)
         error = text["no_step"] if now.error is None else text["error"].format(error=f"{now.error:.2f}")

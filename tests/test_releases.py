@@ -67,10 +67,8 @@ def boxes(figure: Figure, look: str) -> list[Box]:
 
 
 def has_look(patch: Patch, look: str) -> bool:
-    wanted = LOOKS[look]
-    return same_color(patch.get_facecolor(), wanted["facecolor"]) and (patch.get_hatch() or "") == wanted.get(
-        "hatch", ""
-    )
+    colour, hatch = to_rgba(LOOKS[look]["facecolor"]), LOOKS[look].get("hatch", "")
+    return patch.get_facecolor() == colour and (patch.get_hatch() or "") == hatch
 
 
 def columns(moments: tuple[Moment, ...], box: Box) -> range:
