@@ -379,7 +379,7 @@ def _draw_waiting(axes: Axes, run: Cancellation, needs_blocks: int, text: Mappin
     _label(
         axes,
         admitted,
-        WAITING_PT + LANE_PT + 2,
+        WAITING_PT + LANE_PT + 5,
         gets,
         _roomier_side(axes, admitted),
         color=style.LIMIT,
