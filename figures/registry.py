@@ -15,6 +15,7 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
     CONTINUOUS_EXPLORATION,
@@ -92,6 +93,8 @@ FIGURES = (
         "8-13", "shared-prefix-blocks", "8.3.1", slots_of_four, SHARING_EXPLORATION,
         {"slug": "shared-prefix-blocks", "allot": Allot.IN_BLOCKS, "common_tokens": COMMON_TOKENS},
     ),
+    Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
+    Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
 )  # fmt: skip
 
 
