@@ -83,7 +83,6 @@ FIGURES = (
     Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
     Entry("8-10", "block-table", "8.3.1", block_table, TABLE_EXPLORATION),
-    Entry("8-15", "copy-on-write", "8.3.2", write_to_tails, COPY_EXPLORATION),
     Entry("8-11", "reserved-maximum", "8.3.1", slots_of_four, MAXIMUM_EXPLORATION),
     Entry(
         "8-12", "paged-allotment", "8.3.1", slots_of_four, BLOCKS_EXPLORATION,
@@ -94,6 +93,7 @@ FIGURES = (
         {"slug": "shared-prefix-blocks", "allot": Allot.IN_BLOCKS, "common_tokens": COMMON_TOKENS},
     ),
     Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
+    Entry("8-15", "copy-on-write", "8.3.2", write_to_tails, COPY_EXPLORATION),
     Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
 )  # fmt: skip
 

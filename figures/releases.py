@@ -32,7 +32,8 @@ from lib.block_reuse import (
 from lib.cancellation import Cancellation, cancel, recorded
 from lib.checks import whole
 from lib.clocks import Clock
-from lib.paging import State
+from lib.blocks import State
+from lib.paging import 
 from lib.units import shown
 
 LEFT_PT, WIDTH_PT = 92, 314
