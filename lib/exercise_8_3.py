@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
 
+from lib.allotment import LENGTHS, wasted_slots
 from lib.checks import InputError, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT
 from lib.exercise_8_1 import MODELS
@@ -49,7 +50,7 @@ class Inputs:
 
 
 BOOK = Inputs(
-    lengths=(9, 13, 5, 15),
+    lengths=LENGTHS,
     block_sizes=(2, 4, 8),
     input_tokens=LONG_CONTEXT.input_tokens,
     shared_prefix_tokens=LONG_CONTEXT.shared_prefix_tokens,
@@ -59,10 +60,6 @@ BOOK = Inputs(
     kv_bytes_per_token=kv_bytes_per_token(INSTANCE.model),
     pool_bytes=INSTANCE.kv_pool_bytes,
 )
-
-
-def _unused(length: int, block_tokens: int) -> int:
-    return pages_for(length, block_tokens) * block_tokens - length
 
 
 def _used_in_last(length: int, block_tokens: int) -> int:
@@ -92,7 +89,7 @@ UNUSED = NumberPart(
         for block_tokens in inputs.block_sizes
         for length in inputs.lengths
     ],
-    key=_unused,
+    key=lambda length, block_tokens: wasted_slots(length, block_tokens),
     mistakes=(
         Mistake(
             "a full last block is taken for an empty one: where the block size divides the length, nothing is unused",
@@ -117,11 +114,14 @@ TOTALS = NumberPart(
     cases=lambda inputs: [
         {"lengths": inputs.lengths, "block_tokens": block_tokens} for block_tokens in inputs.block_sizes
     ],
-    key=_sums(_unused, pages_for),
+    key=_sums(wasted_slots, pages_for),
     mistakes=(
         Mistake(
             "the lengths are added up and paged as one sequence: no block holds two sequences, each has its own tail",
-            lambda lengths, block_tokens: (_unused(sum(lengths), block_tokens), pages_for(sum(lengths), block_tokens)),
+            lambda lengths, block_tokens: (
+                wasted_slots(sum(lengths), block_tokens),
+                pages_for(sum(lengths), block_tokens),
+            ),
         ),
         Mistake(
             "a sequence whose last block is full is given one more: a new block is taken only for a token to put in it",
@@ -137,7 +137,7 @@ TOTALS = NumberPart(
         ),
         Mistake(
             "each token is given an entry: an entry points at a block, which holds several",
-            _sums(_unused, lambda length, _: length),
+            _sums(wasted_slots, lambda length, _: length),
         ),
     ),
     first_step="write down how many blocks each sequence has: its table has an entry for each of them",

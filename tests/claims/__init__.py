@@ -4,14 +4,20 @@ An entry is one quantity. It lists the ids of the printed numbers it answers (se
 they are printed, and the tolerance: 0 where the result is exact, otherwise half a unit of the last printed digit.
 """
 
-from tests.claims import section_8_0, section_8_1, section_8_2
+from tests.claims import section_8_0, section_8_1, section_8_2, section_8_3
 from tests.claims.claim import Claim
 
-CLAIMS: tuple[Claim, ...] = (*section_8_0.CLAIMS, *section_8_1.CLAIMS, *section_8_2.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *section_8_0.CLAIMS,
+    *section_8_1.CLAIMS,
+    *section_8_2.CLAIMS,
+    *section_8_3.CLAIMS,
+)
 
 # How many numbers a section prints; a section stands here once all of them are answered.
 ANSWERED = {
     "8.0": 26, "8.1.1": 23, "8.1.2": 42, "8.1.3": 12,
     "8.2.1": 66, "8.2.2": 40, "8.2.3": 27, "8.2.4": 27,
-    "fn01": 3, "fn03": 3, "fn05": 4, "fn06": 4, "fn08": 1,
+    "8.3.1": 44, "8.3.2": 54,
+    "fn01": 3, "fn03": 3, "fn05": 4, "fn06": 4, "fn08": 1, "fn09": 1, "fn29": 2,
 }  # fmt: skip

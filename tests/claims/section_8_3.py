@@ -1,0 +1,358 @@
+"""Numbers of section 8.3 and of the footnotes that belong to it."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from lib import allotment, copy_on_write
+from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
+from lib.block_history import play_history
+from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
+from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
+from lib.exercise_8_3 import BOOK as EXERCISE
+from lib.fast_forward import simulate
+from lib.memory import KvPool, pages_for, tokens_stored
+from lib.paging import Findable, Pool
+from lib.records import record
+from lib.residency import PoolSetup
+from lib.schedule import Schedule
+from lib.scheduling import Request, chunked
+from lib.units import GIB, MIB
+from tests.claims.claim import Claim
+
+POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
+SHARING, ALONE = LONG_CONTEXT.shape, LONG_CONTEXT.shape_alone
+
+
+def entry(logical: int) -> int:
+    sequence = play_history().sequence
+    assert sequence is not None
+    return sequence.table[logical]
+
+
+def free_block() -> int:
+    pool = play_history().pool
+    (free,) = (block for block in range(pool.blocks) if not pool.references(block))
+    return free
+
+
+def most_wasted() -> int:
+    block = POOL.page_tokens
+    return block - max(wasted_slots(length, block) for length in range(1, 16 * block + 1))
+
+
+@cache
+def allotted(allot: Allot, common: int = 0) -> allotment.Allotment:
+    found = allotment.allotment(Load(common_tokens=common), allot)
+    assert found is not None
+    return found
+
+
+def own(place: int) -> int:
+    return pages_for(LENGTHS[place], allotment.BLOCK_TOKENS) * allotment.BLOCK_TOKENS
+
+
+def blocks_saved() -> int:
+    return (allotted(Allot.IN_BLOCKS).allotted - allotted(Allot.IN_BLOCKS, COMMON_TOKENS).allotted) // (
+        allotment.BLOCK_TOKENS
+    )
+
+
+@cache
+def counts() -> tuple[Moment, ...]:
+    return story(2, 1, Rule.AFTER_STEP, Ending.FIRST_ADMITTED)
+
+
+def most_references() -> int:
+    return max(moment.references[SHARED_BLOCK] for moment in counts())
+
+
+def references_after_a() -> int:
+    return next(one.references[SHARED_BLOCK] for one in counts() if one.event == Event(Kind.ENDED, "A"))
+
+
+def written() -> copy_on_write.Forked:
+    return copy_on_write.write_in_branches()
+
+
+def written_without_parent() -> copy_on_write.Forked:
+    return copy_on_write.write_in_branches(parent=copy_on_write.Parent.LETS_GO)
+
+
+def tokens_copied() -> int:
+    """What the last copy has in common with the tail that it was made from."""
+    forked = written()
+    source, target = (forked.letters(block) for block in forked.copies[-1])
+    return sum(a == b != "" for a, b in zip(source, target, strict=True))
+
+
+def branches(run: str = "prefix_already_cached") -> dict[str, Any]:
+    return dict(record("branch_sharing").one(run=run))
+
+
+@cache
+def admitted() -> tuple[Pool, tuple[int, ...]]:
+    """The recorded branches, admitted to a pool in which the prompt lies idle: the pool, and what each found."""
+    row = branches()
+    prompt = list(range(row["input_tokens"]))
+    pool = Pool(row["pool_blocks"] - 1, row["tokens_per_block"])
+    pool.release(pool.admit(prompt))
+    found = [pool.admit(prompt) for _ in range(row["branches"])]
+    for place, branch in enumerate(found):
+        pool.extend(branch, [10**6 * (place + 1) + n for n in range(row["output_tokens_per_branch"] - 1)])
+    return pool, tuple(len(branch.table) for branch in found)
+
+
+def references() -> int:
+    return sum(admitted()[1])
+
+
+def private_blocks() -> int:
+    row = branches()
+    stored = tokens_stored(row["input_tokens"], row["output_tokens_per_branch"])
+    return pages_for(stored, row["tokens_per_block"]) - row["shared_blocks"]
+
+
+def in_one_step(findable: Findable) -> Schedule:
+    """Four equal prompts that enter together."""
+    row = branches()
+    prompt = list(range(row["input_tokens"]))
+    load = [Request(0, len(prompt), row["output_tokens_per_branch"], ids=prompt)] * row["branches"]
+    return simulate(load, chunked(4, 8192, 8192), pool=PoolSetup(row["pool_blocks"] - 1, findable=findable))
+
+
+def forked_blocks() -> int:
+    row = branches()
+    pool = Pool(row["pool_blocks"] - 1, row["tokens_per_block"])
+    parent = pool.admit(list(range(row["input_tokens"])))
+    for place, branch in enumerate([parent, *(pool.fork(parent) for _ in range(row["branches"] - 1))]):
+        pool.extend(branch, [10**6 * (place + 1) + n for n in range(row["output_tokens_per_branch"] - 1)])
+    return pool.held
+
+
+def computed_warm() -> int:
+    row, (pool, _) = branches(), admitted()
+    stored = tokens_stored(row["input_tokens"], row["output_tokens_per_branch"])
+    found = sum(pool.references(block) == row["branches"] for block in range(pool.blocks)) * pool.block_tokens
+    return int(row["branches"] * (stored - found))
+
+
+def private_tokens() -> int:
+    return tokens_stored(SHARING.input_tokens, SHARING.output_tokens) - SHARING.shared_prefix_tokens
+
+
+def recorded_again() -> int:
+    large = record("preemption").one(run="large_pool")
+    return int(small_pool()["scheduled_token_positions"] - large["scheduled_token_positions"])
+
+
+def small_cancelled() -> dict[str, Any]:
+    return dict(record("preemption").one(run="small_pool_one_cancelled"))
+
+
+def small_pool() -> dict[str, Any]:
+    return dict(record("preemption").one(run="small_pool"))
+
+
+@cache
+def preempted(run: str) -> Schedule:
+    """The recorded four requests in a pool of which one block is kept back."""
+    row = record("preemption").one(run=run)
+    output = row["output_tokens_total"] // row["requests"]
+    load = [Request(0, row["input_tokens_per_request"], output)] * row["requests"]
+    return simulate(load, chunked(4, 512, 512), pool=PoolSetup(row["pool_blocks"] - row["reserved_blocks"]))
+
+
+@cache
+def cancelled() -> Schedule:
+    """The recorded four requests, the last of which goes away once it has given 128 outputs."""
+    row = record("preemption").one(run="small_pool_one_cancelled")
+    gone = preempted("small_pool").output_times_ns(3)[127] + 1
+    load = [Request(0, row["input_tokens_per_request"], 512)] * 3
+    load.append(Request(0, row["input_tokens_per_request"], 512, cancel_ns=gone))
+    return simulate(load, chunked(4, 512, 512), pool=PoolSetup(row["pool_blocks"] - row["reserved_blocks"]))
+
+
+def event(name: str) -> dict[str, Any]:
+    return dict(record("cancel").one(event=name))
+
+
+def held(requests: int, sharing: bool = True) -> float:
+    return POOL.held_bytes(SHARING if sharing else ALONE, requests) / MIB
+
+
+def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
+    """A claim that holds exactly."""
+    return Claim(ids, what, kind, (printed,), unit, 0, value)
+
+
+CLAIMS = (
+    same(lambda: 0, "logical block", "0", "", "8.3.1-01", kind="input"),
+    same(lambda: entry(0), "where logical block 0 is", "2", "", "8.3.1-02", kind="input"),
+    same(lambda: 1, "logical block", "1", "", "8.3.1-03", kind="input"),
+    same(lambda: entry(1), "where logical block 1 is", "0", "", "8.3.1-04", kind="input"),
+    same(lambda: 2, "logical block", "2", "", "8.3.1-05", kind="input"),
+    same(lambda: entry(2), "where logical block 2 is", "3", "", "8.3.1-06", kind="input"),
+    same(free_block, "the free block", "1", "", "8.3.1-07", kind="input"),
+    same(lambda: 2023, "year of PagedAttention", "2023", "", "8.3.1-08", kind="input"),
+    same(most_wasted, "how much less than a block is wasted at most", "1", "token", "8.3.1-09"),
+    *(
+        same(lambda place=place: LENGTHS[place], f"length of {NAMES[place]}", printed, "token", *ids, kind="input")
+        for place, (printed, *ids) in enumerate(
+            (
+                ("9", "8.3.1-10", "8.3.1-26", "8.3.2-45"),
+                ("13", "8.3.1-11", "8.3.1-27", "8.3.2-46"),
+                ("5", "8.3.1-12", "8.3.1-28", "8.3.2-47"),
+                ("15", "8.3.1-13", "8.3.1-29", "8.3.2-48"),
+            )
+        )
+    ),
+    same(lambda: allotment.MAX_TOKENS, "largest length", "16", "token", "8.3.1-14", "8.3.1-30", kind="input"),
+    same(lambda: len(LENGTHS), "sequences", "4", "requests", "8.3.1-15", "8.3.2-44", kind="input"),
+    same(lambda: allotted(Allot.MAXIMUM).allotted, "reserved in all", "64", "token", "8.3.1-16", "8.3.1-31"),
+    same(lambda: allotment.BLOCK_TOKENS, "block size", "4", "token", "8.3.1-17", "8.3.1-32", kind="input"),
+    *(
+        same(lambda place=place: own(place), f"slots of {NAMES[place]} in blocks", printed, "token", *ids)
+        for place, (printed, *ids) in enumerate(
+            (
+                ("12", "8.3.1-18", "8.3.1-33"),
+                ("16", "8.3.1-19", "8.3.1-34"),
+                ("8", "8.3.1-20", "8.3.1-35"),
+                ("16", "8.3.1-21", "8.3.1-36"),
+            )
+        )
+    ),
+    same(lambda: allotted(Allot.IN_BLOCKS).allotted, "allotted in blocks", "52", "token", "8.3.1-22", "8.3.1-37"),
+    same(lambda: allotted(Allot.IN_BLOCKS).used, "tokens stored", "42", "token", "8.3.1-23"),
+    same(lambda: allotted(Allot.MAXIMUM).unused, "unused, reserved", "22", "token", "8.3.1-24", "8.3.1-38"),
+    same(lambda: allotted(Allot.IN_BLOCKS).unused, "unused, in blocks", "10", "token", "8.3.1-25", "8.3.1-39"),
+    same(lambda: COMMON_TOKENS, "tokens common to A and B", "8", "token", "8.3.1-40", kind="input"),
+    same(blocks_saved, "blocks shared by A and B", "2", "blocks", "8.3.1-41", "8.3.1-43", "8.3.2-01"),
+    same(
+        lambda: allotted(Allot.IN_BLOCKS, COMMON_TOKENS).allotted,
+        "allotted with sharing", "44", "token", "8.3.1-42", "8.3.1-44",
+    ),
+    same(lambda: most_references(), "references before A ends", "2", "references", "8.3.2-02", kind="input"),
+    same(references_after_a, "references after A ends", "1", "references", "8.3.2-03"),
+    same(
+        lambda: copy_on_write.BLOCK_TOKENS, "tokens of a block in figure 8-15", "4", "token", "8.3.2-04", "8.3.2-08",
+        kind="input",
+    ),
+    same(lambda: copy_on_write.TAIL_TOKENS, "common tokens in the tail", "3", "token", "8.3.2-05", kind="input"),
+    same(lambda: copy_on_write.TAIL_TOKENS + 1, "the position both would write", "4", "", "8.3.2-06"),
+    same(tokens_copied, "tokens copied", "3", "token", "8.3.2-07", kind="input"),
+    same(lambda: len(written().copies), "copies while the parent stays", "2", "copies", "8.3.2"),
+    same(lambda: len(written_without_parent().copies), "copies once it has let go", "1", "copies", "8.3.2"),
+    same(lambda: branches()["branches"], "branches", "4", "branches", "8.3.2-09", "fn09-01", kind="input"),
+    same(lambda: branches()["shared_blocks"], "shared blocks", "95", "blocks", "8.3.2-10", kind="measured"),
+    same(
+        lambda: branches()["private_blocks_per_branch"], "private blocks of a branch", "9", "blocks", "8.3.2-11",
+        kind="measured",
+    ),
+    same(references, "references of the four tables", "416", "references", "8.3.2-12", "8.3.2-14"),
+    same(lambda: branches()["table_references"], "references, recorded", "416", "references", "8.3.2", kind="measured"),
+    same(lambda: admitted()[0].held, "physical blocks", "131", "blocks", "8.3.2-13"),
+    same(lambda: branches()["distinct_blocks"], "physical blocks, recorded", "131", "blocks", "8.3.2", kind="measured"),
+    Claim(
+        ("8.3.2-15",), "saved by sharing", "computed", ("69",), "%", 0.5,
+        lambda: (1 - admitted()[0].held / references()) * 100,
+    ),
+    same(lambda: 4 * private_blocks(), "private tail blocks", "36", "blocks", "8.3.2-16"),
+    same(
+        lambda: branches()["scheduled_token_positions"], "tokens computed, warm", "572", "token", "8.3.2",
+        kind="measured",
+    ),
+    same(lambda: computed_warm(), "tokens computed by the pool, warm", "572", "token", "8.3.2"),
+    same(
+        lambda: branches("cold_engine")["scheduled_token_positions"], "tokens computed, cold", "2092", "token", "8.3.2",
+        kind="measured",
+    ),
+    same(
+        lambda: in_one_step(Findable.ON_ADMISSION).scheduled_tokens, "tokens computed by the pool, cold", "2092",
+        "token", "8.3.2",
+    ),
+    same(lambda: branches()["input_tokens"], "prompt of the branches", "1536", "token", "8.3.2", kind="input"),
+    same(lambda: branches()["input_tokens"] - 1, "tokens that a hit may cover", "1535", "token", "8.3.2"),
+    same(lambda: branches()["input_tokens"] // 16, "whole blocks of the prompt", "96", "blocks", "8.3.2"),
+    same(
+        lambda: branches()["output_tokens_per_branch"], "outputs of a branch", "128", "token", "8.3.2", kind="input"
+    ),
+    same(forked_blocks, "blocks of four forks", "128", "blocks", "8.3.2"),
+    same(lambda: LONG_REQUESTS_AT_ONCE, "long requests", "16", "requests", "8.3.2-17", kind="input"),
+    same(lambda: SHARING.shared_prefix_tokens, "common prefix", "6144", "token", "8.3.2-18", kind="input"),
+    same(lambda: SHARING.shared_prefix_tokens // 16, "blocks of the common prefix", "384", "blocks", "8.3.2"),
+    same(lambda: POOL.shared_bytes(SHARING) / MIB, "KV of the prefix", "864", "MiB", "8.3.2-19", "8.3.2-31"),
+    same(lambda: SHARING.input_tokens, "input", "8192", "token", "8.3.2-20", kind="input"),
+    same(lambda: SHARING.output_tokens - 1, "outputs that are stored", "255", "token", "8.3.2-21"),
+    same(private_tokens, "private tokens", "2303", "token", "8.3.2-22"),
+    same(lambda: POOL.page_tokens, "tokens per block", "16", "token", "8.3.2-23", kind="input"),
+    same(
+        lambda: pages_for(private_tokens(), POOL.page_tokens) * POOL.page_tokens, "private capacity", "2304", "token",
+        "8.3.2-24",
+    ),
+    same(lambda: POOL.private_bytes(SHARING) / MIB, "private KV", "324", "MiB", "8.3.2-25", "8.3.2-32"),
+    same(lambda: held(16), "KV of the group", "6048", "MiB", "8.3.2-26"),
+    same(lambda: held(1, False), "KV of one alone", "1188", "MiB", "8.3.2-27"),
+    same(lambda: held(16, False), "KV of the group without sharing", "19008", "MiB", "8.3.2-28"),
+    Claim(("8.3.2-29",), "KV of the group", "computed", ("5.91",), "GiB", 0.005, lambda: held(16) / 1024),
+    same(lambda: INSTANCE.kv_pool_bytes / GIB, "KV pool", "12", "GiB", "8.3.2-30", kind="input"),
+    same(lambda: POOL.requests_that_fit(ALONE), "independent ones that fit", "10", "requests", "8.3.2-33"),
+    same(lambda: POOL.requests_that_fit(SHARING), "sharing ones that fit", "35", "requests", "8.3.2-34"),
+    Claim(
+        ("8.3.2-35", "8.3.2-38"), "cancel returned, from two digits", "measured", ("1.6",), "ms", 0.05,
+        lambda: round(event("abort_call_returned")["time_after_abort_call_ms"], 2),
+    ),
+    Claim(
+        ("fn29-01",), "cancel returned", "measured", ("1.55",), "ms", 0.005,
+        lambda: event("abort_call_returned")["time_after_abort_call_ms"],
+    ),
+    same(
+        lambda: event("abort_called")["request_r3_blocks"], "blocks of the request", "104", "blocks", "8.3.2-36",
+        kind="measured",
+    ),
+    Claim(
+        ("8.3.2-37", "8.3.2-39"), "blocks freed", "measured", ("31",), "ms", 0.5,
+        lambda: event("blocks_released")["time_after_abort_call_ms"],
+    ),
+    same(
+        lambda: event("blocks_released")["time_after_abort_call_ms"], "blocks freed", "31.41", "ms", "fn29-02",
+        kind="measured",
+    ),
+    same(lambda: event("abort_called")["free_blocks"], "free before", "35", "blocks", "8.3.2", kind="measured"),
+    same(lambda: event("blocks_released")["free_blocks"], "free after", "139", "blocks", "8.3.2", kind="measured"),
+    same(lambda: cancelled().scheduled_tokens, "tokens scheduled beside the cancel", "7805", "token", "8.3.2"),
+    same(lambda: cancelled().peak_blocks or 0, "most blocks held beside the cancel", "419", "blocks", "8.3.2"),
+    same(
+        lambda: small_cancelled()["scheduled_token_positions"], "the same, recorded", "7805", "token", "8.3.2",
+        kind="measured",
+    ),
+    same(lambda: small_cancelled()["peak_request_blocks"], "the same", "419", "blocks", "8.3.2", kind="measured"),
+    same(lambda: small_pool()["kv_pool_gib"], "smaller pool", "1", "GiB", "8.3.2-40", kind="input"),
+    same(lambda: small_pool()["preemptions"], "preemptions in it", "1", "preemptions", "8.3.2-41", kind="measured"),
+    same(recorded_again, "tokens scheduled again", "1805", "token", "8.3.2-42", kind="measured"),
+    same(
+        lambda: preempted("small_pool").preemptions[0].lost_tokens, "by the simulator", "1805", "token", "8.3.2"
+    ),
+    same(lambda: small_pool()["output_tokens_kept_at_preemption"], "outputs kept", "270", "", "8.3.2", kind="measured"),
+    same(lambda: preempted("small_pool").preemptions[0].outputs, "the same by the simulator", "270", "", "8.3.2"),
+    same(lambda: preempted("small_pool").scheduled_tokens, "tokens scheduled, 1 GiB", "9993", "token", "8.3.2"),
+    same(lambda: preempted("large_pool").scheduled_tokens, "tokens scheduled, 2 GiB", "8188", "token", "8.3.2"),
+    same(lambda: preempted("small_pool").peak_blocks or 0, "most blocks held, 1 GiB", "454", "blocks", "8.3.2"),
+    same(lambda: preempted("large_pool").peak_blocks or 0, "most blocks held, 2 GiB", "512", "blocks", "8.3.2"),
+    same(lambda: small_pool()["peak_request_blocks"], "the same, recorded", "454", "blocks", "8.3.2", kind="measured"),
+    same(
+        lambda: record("preemption").one(run="large_pool")["kv_pool_gib"], "larger pool", "2", "GiB", "8.3.2-43",
+        kind="input",
+    ),
+    *(
+        same(
+            lambda place=place: EXERCISE.block_sizes[place], "block size of the exercise", printed, "token", name,
+            kind="input",
+        )
+        for place, (printed, name) in enumerate((("2", "8.3.2-49"), ("4", "8.3.2-50"), ("8", "8.3.2-51")))
+    ),
+    *(
+        same(lambda place=place: EXERCISE.batches[place], "group asked about", printed, "requests", name, kind="input")
+        for place, (printed, name) in enumerate((("8", "8.3.2-52"), ("16", "8.3.2-53"), ("32", "8.3.2-54")))
+    ),
+)  # fmt: skip
