@@ -82,11 +82,11 @@ def token_ids(tokens: Tokens, at_most: int) -> Ids:
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
     """
+    if type(tokens) is array and tokens.typecode == "q" and 0 < len(tokens) <= min(FEW, at_most) and min(tokens) >= 0:
+        return tokens[:]
     is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, array | abc.Sequence)
     if not is_row or not 0 < len(tokens) <= whole("at_most", at_most):
         raise InputError("tokens", tokens, f"from 1 to {at_most:,} token ids")
-    if isinstance(tokens, array) and tokens.typecode == "q" and len(tokens) <= FEW and min(tokens) >= 0:
-        return tokens[:]
     if not isinstance(tokens, array | np.ndarray):
         return array("q", [whole("tokens", token, at_most=MOST_TOKEN_ID) for token in tokens])
     given = np.asarray(tokens)

@@ -136,10 +136,9 @@ class Residents:
     def _ids(self, place: int, first: int, beyond: int) -> Ids:
         """Token ids at these positions: the given ones, beyond them the request's own."""
         given = cast(Ids | None, self.load[place].ids)
-        known = array("q")
-        if given is not None:
-            known, first = given[first:beyond], max(first, len(given))
+        if given is not None and first < len(given):
+            return given[first:beyond] + self._ids(place, len(given), beyond)
         base = FIRST_OWN_ID + place * _POSITIONS
         if beyond - first <= FEW:
-            return known + array("q", range(base + first, base + beyond))
-        return known + array("q", np.arange(base + first, base + beyond).tobytes())
+            return array("q", range(base + first, base + beyond))
+        return array("q", np.arange(base + first, base + beyond).tobytes())

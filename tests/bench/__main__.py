@@ -7,12 +7,13 @@ from tests.bench.drawing import all_figures, each_figure, explorer_pictures
 from tests.bench.frame import Benchmark, Result
 from tests.bench.imports import import_lib
 from tests.bench.paging import allocator
-from tests.bench.scheduling import simulator, simulator_growth
+from tests.bench.scheduling import simulator, simulator_growth, simulator_in_pool
 
 BENCHMARKS: dict[str, Benchmark] = {
     "import-lib": import_lib,
     "simulator": simulator,
     "simulator-growth": simulator_growth,
+    "simulator-in-pool": simulator_in_pool,
     "allocator": allocator,
     "all-figures": all_figures,
     "each-figure": each_figure,

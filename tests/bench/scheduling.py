@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from lib.fast_forward import simulate
+from lib.paging import Findable
+from lib.residency import PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked, walk
 from lib.traces import MADE, read_trace
@@ -14,6 +16,8 @@ from tests.bench.frame import Result, median_seconds
 POLICY = chunked(max_running=64, chunk=4096, token_budget=4096)
 COUNT = 19_366
 WALKED = 500
+POOLED, WALKED_IN_POOL = 2_000, 100
+POOL = PoolSetup(blocks=16_384, block_tokens=16, findable=Findable.ON_ADMISSION)
 GROWTH = (1_000, 2_000, 5_000, 10_000, 20_000)
 
 
@@ -22,6 +26,28 @@ def simulator() -> list[Result]:
     results = _beside_walking("shipped trace", _shipped(COUNT))
     if path := os.environ.get("TRACE"):
         results += _beside_walking(Path(path).name, list(read_trace(path).requests))
+    return results
+
+
+def simulator_in_pool() -> list[Result]:
+    """Requests through the scheduler in a pool: growth, what is left can be found; beside the plain loop."""
+    loads = {"shipped trace": _shipped(POOLED)}
+    if path := os.environ.get("TRACE"):
+        loads[Path(path).name] = list(read_trace(path).requests)[:POOLED]
+    results = []
+    for name, load in loads.items():
+        few = load[:WALKED_IN_POOL]
+        all_s, few_s, walked_s = median_seconds(
+            lambda load=load: simulate(load, POLICY, pool=POOL),
+            lambda few=few: simulate(few, POLICY, pool=POOL),
+            lambda few=few: walk(few, POLICY, pool=POOL),
+            times=3,
+        )
+        by_share = walked_s / len(few) * len(load)
+        results += [
+            Result(f"{len(load):,} requests in a pool, {name}", all_s, "s", "walked, by share", by_share, 0.6, 0.1),
+            Result(f"the first {len(few)} of them", few_s, "s", "walked", walked_s),
+        ]
     return results
 
 
