@@ -52,10 +52,21 @@ class Content:
 
     def child(self, key: Tag | bytes) -> "Content":
         """The content that goes on with this key, made if there is none yet."""
-        found = self.children.get(key)
-        if found is None:
-            found = self.children[key] = Content(self, key)
-        return found
+        return self.children.get(key) or self._new_child(key)
+
+    def _new_child(self, key: Tag | bytes) -> "Content":
+        child = self.children[key] = Content(self, key)
+        return child
+
+    def fill(self, blocks: abc.Iterable[int], keys: abc.Iterable[bytes], contents: "list[Content | None]") -> None:
+        """Note that these blocks hold what goes on from here with these keys, where it is not noted yet."""
+        content = self
+        for block, key in zip(blocks, keys, strict=True):
+            content = content.children.get(key) or content._new_child(key)
+            if contents[block] is None:
+                contents[block] = content
+                content.blocks.append(block)
+            assert contents[block] is content
 
     def find(self, tag: Tag, keys: abc.Iterable[bytes]) -> list[int]:
         """From the root: a block for each key in turn, up to the first that stands nowhere."""
@@ -72,9 +83,9 @@ class Content:
         """It stands in this block no longer; a content that stands nowhere and that nothing goes on from is dropped."""
         self.blocks.remove(block)
         content = self
-        while content.parent and not content.blocks and not content.children:
-            del content.parent.children[content.key]
-            content = content.parent
+        while not content.blocks and not content.children and (parent := content.parent):
+            del parent.children[content.key]
+            content = parent
 
 
 def token_ids(tokens: Tokens, at_most: int) -> Ids:

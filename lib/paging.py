@@ -291,14 +291,9 @@ class Pool(Blocks):
         if ready <= first:
             return
         content = self._contents[sequence.table[first - 1]] if first else self._root.child(sequence.tag)
+        assert content is not None
         keys = self._keys(sequence.tokens[first * size : ready * size])
-        for block, key in zip(sequence.table[first:ready], keys, strict=True):
-            assert content is not None
-            content = content.child(key)
-            if self._contents[block] is None:
-                self._contents[block] = content
-                content.blocks.append(block)
-            assert self._contents[block] is content
+        content.fill(sequence.table[first:ready], keys, self._contents)
         sequence.found_blocks = ready
 
     def _ready_tokens(self, sequence: Sequence) -> int:
