@@ -13,6 +13,7 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
     CONTINUOUS_EXPLORATION,
@@ -78,6 +79,8 @@ FIGURES = (
     Entry(None, "chunk-times", "8.2.3", chunk_times, CHUNKS_EXPLORATION),
     Entry(None, "padded-rows", "8.2.4", rows_executed, ROWS_EXECUTED_EXPLORATION),
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
+    Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
+    Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
 )  # fmt: skip
 
 

@@ -62,6 +62,8 @@ ZERO_MAKES_NO_SENSE = {
     "chunk-times": ("prompt_tokens",),
     "padded-rows": ("rows",),
     "interval-to-budget": ("interval",),
+    "reference-counts": ("event", "sharers"),
+    "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
 }
 
 
