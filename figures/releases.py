@@ -29,10 +29,10 @@ from lib.block_reuse import (
     Rule,
     story,
 )
+from lib.blocks import State
 from lib.cancellation import Cancellation, cancel, recorded
 from lib.checks import whole
 from lib.clocks import Clock
-from lib.paging import State
 from lib.units import shown
 
 LEFT_PT, WIDTH_PT = 92, 314

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.blocks import State
 from lib.checks import one_of, whole
 from lib.paged_attention import Array, KvBlocks, attend, paged_attend
-from lib.paging import Pool, Sequence, State, Step
+from lib.paging import Pool, Sequence, Step
 
 POOL_BLOCKS, BLOCK_TOKENS, PREFIX_BLOCKS = 8, 4, 2
 SHARED_BLOCK = 0  # the first one of the prefix

@@ -17,8 +17,8 @@ from lib.block_reuse import (
     Rule,
     story,
 )
+from lib.blocks import State
 from lib.checks import InputError
-from lib.paging import State
 
 EACH = list(product((2, 3, 4), range(MOST_IN_FLIGHT + 1), Rule, Ending))
 each_story = pytest.mark.parametrize(("sharers", "in_flight", "rule", "ending"), EACH)

@@ -26,8 +26,8 @@ from figures.releases import (
 )
 from figures.words import LANGUAGES
 from lib.block_reuse import SHARED_BLOCK, Ending, Kind, Moment, Rule
+from lib.blocks import State
 from lib.cancellation import cancel, recorded
-from lib.paging import State
 from lib.units import shown
 
 COUNTS, CANCEL = entry("reference-counts"), entry("cancel-and-release")
