@@ -13,6 +13,7 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -81,6 +82,7 @@ FIGURES = (
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
     Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
     Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
+    Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
 )  # fmt: skip
 
 
