@@ -186,8 +186,8 @@ def _ask_between_the_two() -> Question:
         choices=("none", f"{between:,}", f"{SMALL.tokens_again:,}", f"{answer:,}"),
         answer=f"{answer:,}",
         reveals={"blocks": ALMOST_ALL, "sizes": Sizes.ALL},
-        because=f"The larger pool is full later: step {later.step} instead of {earlier.step}. By then the victim has "
-        f"{later.outputs} outputs instead of {earlier.outputs}, and the KV of all its tokens goes. Only from "
+        because=f"The larger pool is full later. By then the victim has {later.outputs} outputs instead of "
+        f"{earlier.outputs}, and the KV of all its tokens goes. Only from "
         f"{RECORDED.blocks_of_all} blocks on is there room for all. Time tells another story, by the fit: {after} "
         f"instead of {before}, as the four run side by side for longer.",
     )

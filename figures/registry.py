@@ -21,6 +21,7 @@ from figures.schedules import (
     FIXED_EXPLORATION,
     schedule_of_four,
 )
+from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.attention import EXAMPLE_CONTEXT
@@ -83,6 +84,7 @@ FIGURES = (
     Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
     Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
+    Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
 )  # fmt: skip
 
 

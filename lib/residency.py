@@ -168,6 +168,14 @@ class Residents(Holdings):
         if (now := len(sequence.tokens)) < length:
             assert self.pool.extend(sequence, self._ids(place, now, length)) is None, "no tail is shared in a run"
 
+    def table(self, place: int) -> tuple[int, ...]:
+        """The block table of a request that has a row."""
+        return tuple(self._sequences[place].table)
+
+    def tokens(self, place: int) -> int:
+        """How many tokens of a request that has a row stand in its blocks, or will once the step in flight is done."""
+        return len(self._sequences[place].tokens)
+
     def compute(self, places: Row[int]) -> None:
         """A step computes what these requests hold, and is done: from now on it counts as computed."""
         if places and self.setup.findable == Findable.ONCE_DONE:

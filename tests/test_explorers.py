@@ -62,6 +62,7 @@ ZERO_MAKES_NO_SENSE = {
     "chunk-times": ("prompt_tokens",),
     "padded-rows": ("rows",),
     "interval-to-budget": ("interval",),
+    "run-scrubber": ("step", "blocks"),
     "pool-size": ("blocks", "requests", "output", "token_budget"),
     "reference-counts": ("event", "sharers"),
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),

@@ -1,0 +1,305 @@
+"""A run in a pool of KV blocks, step by step: how full it is over time, who holds which block, what a step touches."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import compress
+from operator import not_
+from typing import Annotated, Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures import style
+from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import ticks_below, ticks_left
+from figures.page import box, new_page, swatch, write
+from figures.schedules import axis_end, in_ms, time_ticks
+from figures.words import words
+from lib.blocks import State
+from lib.checks import one_of, whole
+from lib.clocks import Clock
+from lib.fast_forward import simulate
+from lib.five_requests import BLOCK_TOKENS, POOL_BLOCKS, five_requests, policy, pool_of
+from lib.paging import Findable
+from lib.replay import PoolState, replay
+from lib.residency import Departure, Gate, PoolSetup
+from lib.schedule import Schedule, Step
+from lib.step_time import NS
+
+LEAST_BLOCKS, MOST_BLOCKS, MOST_STEPS = 16, 40, 51
+PAGE_PT, HEIGHT_PT = 346, 80
+CELLS_A_ROW, CELL_PT, ROW_PT, APART_PT, WIDE_PT, HIGH_PT = 20, 18, 17, 3, 17, 14
+_SEVERAL = style.FILL["shared"]
+_BAR: dict[str, Any] = {"color": style.INK, "linewidth": 2}
+_CROSS: dict[str, Any] = {"color": style.LIMIT, "linewidth": style.LINE_PT}
+_CROSSED: dict[str, Any] = {"colors": style.LIMIT, "linewidths": style.LINE_PT}
+_EVENT: dict[str, Any] = {"color": style.LIMIT, "linestyle": "", "markersize": 6, "clip_on": False}
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run of the five requests in one pool, and the pool in each of its steps."""
+
+    pool: PoolSetup
+    schedule: Schedule
+    steps: tuple[Step, ...]
+    states: tuple[PoolState, ...]
+
+    def name(self, place: int) -> str:
+        return self.schedule.requests[place].name
+
+    def departures(self, step: int) -> tuple[list[Departure], list[Departure]]:
+        """Who is preempted and who is cancelled at the border before a step, of those who held something."""
+        schedule = self.schedule
+        preempted = [one for one in schedule.preemptions if one.step == step]
+        return preempted, [one for one in schedule.cancellations if one.step == step and one.lost_tokens]
+
+    def phase(self, place: int, step: int) -> str:
+        """What a request does in a step, as a key of the labels."""
+        schedule, state = self.schedule, self.states[step]
+        if place in state.leaving:
+            return "leaves"
+        if any(one.place == place and one.step <= step for one in schedule.cancellations):
+            return "cancelled"
+        if schedule.completed[place] and schedule.last_output_step[place] < step:
+            return "done"
+        here = self.steps[step]
+        has_output = -1 < schedule.first_output_step[place] < step
+        if any(part.place == place for part in here.prompts):
+            return "again" if has_output or schedule.started_step[place] < self._entered(place, step) else "prefill"
+        if any(part.place == place for part in here.decodes):
+            return "decode"
+        if place in state.tables:
+            return "rests"
+        if schedule.arrival_ns[place] > here.start_ns:
+            return "not_here"
+        return "preempted" if -1 < schedule.started_step[place] <= step else "waits"
+
+    def _entered(self, place: int, step: int) -> int:
+        return max(stay.start for stay in self.schedule.stays()[place] if stay.start <= step)
+
+
+def run_at(blocks: int, gate: str, findable: str) -> Run:
+    """The run that the figure's parameters describe."""
+    blocks = whole("blocks", blocks, at_least=LEAST_BLOCKS, at_most=MOST_BLOCKS)
+    return _run(blocks, one_of("gate", gate, Gate), one_of("findable", findable, Findable))
+
+
+@lru_cache(256)
+def _run(blocks: int, gate: Gate, findable: Findable) -> Run:
+    pool = pool_of(blocks, gate, findable)
+    schedule = simulate(five_requests(), policy(), pool=pool)
+    return Run(pool, schedule, tuple(schedule.steps()), replay(schedule, pool))
+
+
+_BOOK = run_at(POOL_BLOCKS, Gate.WHOLE_SEQUENCE, Findable.NEVER)
+# Steps are counted from 1, as the reader counts. In the first of these the pool is full; in the next somebody loses its
+# blocks, later a user goes away, and then what was lost is computed again.
+FULL_STEP = _BOOK.schedule.preemptions[0].step
+LEAVING_STEP = _BOOK.schedule.cancellations[0].step
+AGAIN_STEP = _BOOK.schedule.stays()[_BOOK.schedule.preemptions[0].place][1].start + 1
+
+
+def _step_of(run: Run, step: int) -> int:
+    """The place of the step looked at, beyond the end of a short run that of its last."""
+    return min(whole("step", step, at_least=1, at_most=MOST_STEPS), len(run.steps)) - 1
+
+
+def run_scrubber(
+    *,
+    step: Annotated[int, Slider("step", 1, MOST_STEPS, 1)] = FULL_STEP,
+    blocks: Annotated[int, Slider("blocks", LEAST_BLOCKS, MOST_BLOCKS, 1)] = POOL_BLOCKS,
+    gate: Annotated[Gate, Choice("lets in for", tuple(Gate))] = Gate.WHOLE_SEQUENCE,
+    findable: Annotated[Findable, Choice("can be found", tuple(Findable))] = Findable.NEVER,
+    language: str = "en",
+) -> Figure:
+    """The pool over a run of five requests, and in one step of it: who holds each block, and every block table.
+
+    Times in ms, by the fit. Raises InputError for values that make no sense. Source: section 8.3.2.
+    """
+    run = run_at(blocks, gate, findable)
+    here = _step_of(run, step)
+    text = words(language, "run-scrubber")
+    with style.in_book_style():
+        page = new_page(PAGE_PT)
+        _draw_time(page, run, here, text)
+        during = run.steps[here]
+        times = f"{in_ms(during.start_ns):.0f} – {in_ms(during.end_ns):.0f} ms"
+        write(page, 14, 206, text["step"].format(step=here + 1, last=len(run.steps), times=times), color=style.LIMIT)
+        _draw_blocks(page, run, run.states[here])
+        _write_tables(page, run, here, text)
+        _draw_key(page, text)
+    return page
+
+
+def _draw_time(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> None:
+    """Held and idle blocks over time, the step looked at, and who lost its blocks when."""
+    write(page, 14, PAGE_PT - 14, text["over_time"])
+    axes = box(page, 36, 240, 370, HEIGHT_PT)
+    end, blocks = axis_end(in_ms(run.schedule.total_ns)), run.pool.blocks
+    axes.set(xlim=(0, end), ylim=(0, MOST_BLOCKS))
+    ticks_below(axes, time_ticks(end))
+    ticks_left(axes, {tick: str(tick) for tick in (0, 10, 20, 30, 40)})
+    edges = [in_ms(step.start_ns) for step in run.steps] + [in_ms(run.schedule.total_ns)]
+    held = [state.count(State.HELD) for state in run.states[:-1]]
+    with_idle = [count + state.count(State.IDLE) for count, state in zip(held, run.states, strict=False)]
+    axes.stairs(held, edges, fill=True, **style.look("decode"))
+    axes.stairs(with_idle, edges, baseline=held, fill=True, **style.look("queue"))
+    axes.hlines(blocks, 0, end, color=style.INK, linestyle=(0, (4, 2)), linewidth=style.THIN_PT)
+    during = run.steps[here]
+    axes.axvspan(in_ms(during.start_ns), in_ms(during.end_ns), facecolor="none", edgecolor=style.LIMIT, zorder=3)
+    top = MOST_BLOCKS * 1.06
+    lost = [in_ms(run.steps[one.step].start_ns) for one in run.schedule.preemptions]
+    left = [in_ms(request.cancel_ns) for request in run.schedule.requests if request.cancel_ns is not None]
+    axes.plot(lost, [top] * len(lost), marker="v", **_EVENT)
+    axes.plot(left, [top] * len(left), marker="X", **_EVENT)
+
+
+def _draw_blocks(page: Figure, run: Run, state: PoolState) -> None:
+    """Each block in its place, with the names of those who hold it; a bar below those that the step touches."""
+    axes = box(page, 36, 160, 370, 2 * ROW_PT + 4)
+    axes.set(xlim=(0, 370), ylim=(0, 2 * ROW_PT + 4))
+    axes.set_axis_off()
+    corners = [_corner(block) for block in range(run.pool.blocks)]
+    holders = [state.holders(block) for block in range(run.pool.blocks)]
+    idle = [block == State.IDLE for block in state.blocks]
+    fills = [
+        style.REQUEST[run.name(held[0])] if len(held) == 1 else _SEVERAL if held else style.PAPER for held in holders
+    ]
+    _fill(axes, list(compress(corners, map(not_, idle))), facecolors=list(compress(fills, map(not_, idle))))
+    _fill(axes, list(compress(corners, idle)), facecolors=style.FILL["queue"], hatch=style.HATCH["queue"])
+    for (left, low), held in zip(corners, holders, strict=True):
+        if held:
+            name = "".join(map(run.name, held)) if len(held) < 3 else f"{len(held)}×"
+            axes.text(left + WIDE_PT / 2, low + HIGH_PT / 2, name, ha="center", va="center_baseline")
+    touched = [corners[block] for block in sorted(state.touched)]
+    lefts, lows = [left for left, _ in touched], [low - 0.5 for _, low in touched]
+    axes.hlines(lows, [left + 1 for left in lefts], [left + WIDE_PT - 1 for left in lefts], **_BAR)
+    for place in sorted(state.leaving):
+        crossed = [corners[block] for block in state.tables[place]]
+        axes.add_collection(LineCollection([_across(corner) for corner in crossed], **_CROSSED))
+    for first in range(0, run.pool.blocks, CELLS_A_ROW):
+        axes.text(-6, corners[first][1] + HIGH_PT / 2, str(first), ha="right", va="center_baseline")
+
+
+def _corner(block: int) -> tuple[float, float]:
+    """Where a block's cell begins, in points of the box; a gap after each five makes them easy to count."""
+    row, column = divmod(block, CELLS_A_ROW)
+    return column * CELL_PT + column // 5 * APART_PT, (1 - row) * (ROW_PT + 2) + 2
+
+
+def _fill(axes: Axes, corners: list[tuple[float, float]], **look: Any) -> None:
+    outlines = [
+        [(left, low), (left + WIDE_PT, low), (left + WIDE_PT, low + HIGH_PT), (left, low + HIGH_PT)]
+        for left, low in corners
+    ]
+    axes.add_collection(PolyCollection(outlines, edgecolors=style.INK, linewidths=style.THIN_PT, **look))
+
+
+def _across(corner: tuple[float, float]) -> list[tuple[float, float]]:
+    left, low = corner
+    return [(left, low), (left + WIDE_PT, low + HIGH_PT)]
+
+
+def _write_tables(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> None:
+    """A line for each request: what it does in this step, its tokens in KV, its block table."""
+    state = run.states[here]
+    write(page, 198, 143, text["tokens"], ha="right", color=style.FAINT)
+    write(page, 210, 143, text["table"], color=style.FAINT)
+    for place, request in enumerate(run.schedule.requests):
+        bottom = 128 - 15 * place
+        write(page, 14, bottom, f"{request.name}  {text[run.phase(place, here)]}")
+        if place in state.tables:
+            write(page, 198, bottom, f"{state.tokens[place]}", ha="right")
+            write(page, 210, bottom, "  ".join(map(str, state.tables[place])))
+
+
+def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
+    width, height = page.get_size_inches() * 72
+
+    def mark(left: float, middle: float, **how: Any) -> None:
+        page.add_artist(Line2D([left / width], [middle / height], **how))
+
+    swatch(page, 14, 42, text["held"], "decode")
+    swatch(page, 150, 42, text["idle"], "queue")
+    mark(294, 46, marker="v", **_EVENT)
+    write(page, 304, 42, text["preempts"])
+    page.add_artist(Line2D([14 / width, 28 / width], [28 / height] * 2, **_BAR))
+    write(page, 34, 24, text["touched"])
+    mark(294, 28, marker="X", **_EVENT)
+    write(page, 304, 24, text["goes"])
+    page.add_artist(Line2D([14 / width, 28 / width], [6 / height, 17 / height], **_CROSS))
+    write(page, 34, 6, text["crossed"])
+
+
+def scrubber_readouts(**settings: Any) -> tuple[Readout, ...]:
+    """What the pool comes to in the step looked at and over the run, at the settings of `run_scrubber`."""
+    run = run_at(settings["blocks"], settings["gate"], settings["findable"])
+    here = _step_of(run, settings["step"])
+    state, schedule = run.states[here], run.schedule
+    preempted, cancelled = (", ".join(run.name(one.place) for one in ones) for ones in run.departures(here))
+    lost = sum(one.lost_tokens for one in schedule.preemptions)
+    return (
+        Readout("this step begins at", run.steps[here].start_ns / NS, "ms", 0, (Clock.FIT,)),
+        Readout("blocks held", f"{state.count(State.HELD)} of {run.pool.blocks}"),
+        Readout("idle, could be found", state.count(State.IDLE)),
+        Readout("touched by the step in flight", len(state.touched)),
+        Readout("lost its blocks before this step", preempted or "nobody"),
+        Readout("gave back as its user had gone", cancelled or "nobody"),
+        Readout("KV lost to preemptions in the run", lost, "token"),
+        Readout("tokens computed in the run", schedule.scheduled_tokens, "token"),
+        Readout("all done after", schedule.total_ns / NS, "ms", 0, (Clock.FIT,)),
+    )
+
+
+def _ask_whose_blocks() -> Question:
+    state, (lost, *_) = _BOOK.states[FULL_STEP - 1], _BOOK.schedule.preemptions
+    needs = _needing_a_block()
+    longest = max(state.tables, key=lambda place: len(state.tables[place]))
+    stays = _BOOK.schedule.stays()
+    first, last = (choose(state.tables, key=lambda place: stays[place][0].start) for choose in (min, max))
+    assert last == lost.place, "the last to enter is the victim"
+    names = sorted({_BOOK.name(place) for place in state.tables})
+    return Question(
+        text=f"In step {FULL_STEP} all {POOL_BLOCKS} blocks are held by {', '.join(names)}. In the next step "
+        f"{needs} needs one more. {_BOOK.name(longest)} holds the most. Who loses its blocks?",
+        choices=tuple(names),
+        answer=_BOOK.name(lost.place),
+        reveals={"step": FULL_STEP + 1},
+        because=f"{_BOOK.name(lost.place)} entered last, so it is preempted, and those before it go on: whoever "
+        f"entered first, here {_BOOK.name(first)}, always comes to its end. All {len(state.tables[lost.place])} blocks "
+        f"of {_BOOK.name(lost.place)} are free at once. Its {lost.outputs} outputs are kept; later {lost.lost_tokens} "
+        "tokens of prompt and outputs are computed again.",
+    )
+
+
+def _needing_a_block() -> str:
+    """Who has filled its last block in the full step, so that its next token needs another."""
+    state = _BOOK.states[FULL_STEP - 1]
+    full = [place for place in state.tables if state.tokens[place] == len(state.tables[place]) * BLOCK_TOKENS]
+    return " and ".join(map(_BOOK.name, full))
+
+
+def _why_scrubber_still(moved: str, settings: Mapping[str, Any]) -> str:
+    run = run_at(settings["blocks"], settings["gate"], settings["findable"])
+    if moved == "step":
+        return f"There is no step {settings['step']}: the run has {len(run.steps)} steps."
+    if moved == "gate":
+        return "Both gates open at the same steps here: for each who waits, both find enough free blocks or too few."
+    return ""
+
+
+SCRUBBER_EXPLORATION = Exploration(
+    question=_ask_whose_blocks,
+    in_view=("step", "blocks", "gate", "findable"),
+    settings={
+        "a user goes away": {"step": LEAVING_STEP},
+        "its KV is computed again": {"step": AGAIN_STEP},
+        "computed blocks can be found": {"step": FULL_STEP, "findable": Findable.ONCE_DONE},
+    },
+    readouts=scrubber_readouts,
+    why_still=_why_scrubber_still,
+)
