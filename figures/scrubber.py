@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import compress
-from operator import not_
 from typing import Annotated, Any
 
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
@@ -30,12 +32,9 @@ from lib.schedule import Schedule, Step
 from lib.step_time import NS
 
 LEAST_BLOCKS, MOST_BLOCKS, MOST_STEPS = 16, 40, 51
-PAGE_PT, HEIGHT_PT = 346, 80
+PAGE_PT, LEFT_PT, HEIGHT_PT, BAR_PT = 346, 36, 80, 2
 CELLS_A_ROW, CELL_PT, ROW_PT, APART_PT, WIDE_PT, HIGH_PT = 20, 18, 17, 3, 17, 14
-_SEVERAL = style.FILL["shared"]
-_BAR: dict[str, Any] = {"color": style.INK, "linewidth": 2}
 _CROSS: dict[str, Any] = {"color": style.LIMIT, "linewidth": style.LINE_PT}
-_CROSSED: dict[str, Any] = {"colors": style.LIMIT, "linewidths": style.LINE_PT}
 _EVENT: dict[str, Any] = {"color": style.LIMIT, "linestyle": "", "markersize": 6, "clip_on": False}
 
 
@@ -137,12 +136,12 @@ def run_scrubber(
 
 def _draw_time(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> None:
     """Held and idle blocks over time, the step looked at, and who lost its blocks when."""
-    write(page, 14, PAGE_PT - 14, text["over_time"])
-    axes = box(page, 36, 240, 370, HEIGHT_PT)
+    write(page, 14, PAGE_PT - 14, text["over_time"].format(blocks=run.pool.blocks))
+    axes = box(page, LEFT_PT, 240, 370, HEIGHT_PT)
     end, blocks = axis_end(in_ms(run.schedule.total_ns)), run.pool.blocks
     axes.set(xlim=(0, end), ylim=(0, MOST_BLOCKS))
     ticks_below(axes, time_ticks(end))
-    ticks_left(axes, {tick: str(tick) for tick in (0, 10, 20, 30, 40)})
+    ticks_left(axes, {tick: str(tick) for tick in (0, 20, 40)})
     edges = [in_ms(step.start_ns) for step in run.steps] + [in_ms(run.schedule.total_ns)]
     held = [state.count(State.HELD) for state in run.states[:-1]]
     with_idle = [count + state.count(State.IDLE) for count, state in zip(held, run.states, strict=False)]
@@ -159,49 +158,69 @@ def _draw_time(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> No
 
 
 def _draw_blocks(page: Figure, run: Run, state: PoolState) -> None:
-    """Each block in its place, with the names of those who hold it; a bar below those that the step touches."""
-    axes = box(page, 36, 160, 370, 2 * ROW_PT + 4)
-    axes.set(xlim=(0, 370), ylim=(0, 2 * ROW_PT + 4))
-    axes.set_axis_off()
+    """Each block in its place, with the names of those who hold it; a bar below those that the step touches.
+
+    Drawn on the page itself: a box for them would take longer to make than all that is in it.
+    """
+    in_points = Affine2D().scale(1 / 72) + page.dpi_scale_trans
     corners = [_corner(block) for block in range(run.pool.blocks)]
     holders = [state.holders(block) for block in range(run.pool.blocks)]
-    idle = [block == State.IDLE for block in state.blocks]
-    fills = [
-        style.REQUEST[run.name(held[0])] if len(held) == 1 else _SEVERAL if held else style.PAPER for held in holders
-    ]
-    _fill(axes, list(compress(corners, map(not_, idle))), facecolors=list(compress(fills, map(not_, idle))))
-    _fill(axes, list(compress(corners, idle)), facecolors=style.FILL["queue"], hatch=style.HATCH["queue"])
-    for (left, low), held in zip(corners, holders, strict=True):
-        if held:
-            name = "".join(map(run.name, held)) if len(held) < 3 else f"{len(held)}×"
-            axes.text(left + WIDE_PT / 2, low + HIGH_PT / 2, name, ha="center", va="center_baseline")
+    is_idle = [block == State.IDLE for block in state.blocks]
+    others = [not idle for idle in is_idle]
+    fills = [_fill_of(run, held) for held in holders]
+    outlines = [[(x, y), (x + WIDE_PT, y), (x + WIDE_PT, y + HIGH_PT), (x, y + HIGH_PT)] for x, y in corners]
+    edges: dict[str, Any] = {"edgecolors": style.INK, "linewidths": style.THIN_PT, "transform": in_points}
+    page.add_artist(PolyCollection([*compress(outlines, others)], facecolors=[*compress(fills, others)], **edges))
+    idle: dict[str, Any] = {"facecolors": style.FILL["queue"], "hatch": style.HATCH["queue"]}
+    page.add_artist(PolyCollection([*compress(outlines, is_idle)], **idle, **edges))
+    names = [_name_in_cell(run, held) for held in holders]
+    _stamp(
+        page, [(x + WIDE_PT / 2, y + HIGH_PT / 2, name) for (x, y), name in zip(corners, names, strict=True) if name]
+    )
     touched = [corners[block] for block in sorted(state.touched)]
-    lefts, lows = [left for left, _ in touched], [low - 0.5 for _, low in touched]
-    axes.hlines(lows, [left + 1 for left in lefts], [left + WIDE_PT - 1 for left in lefts], **_BAR)
-    for place in sorted(state.leaving):
-        crossed = [corners[block] for block in state.tables[place]]
-        axes.add_collection(LineCollection([_across(corner) for corner in crossed], **_CROSSED))
-    for first in range(0, run.pool.blocks, CELLS_A_ROW):
-        axes.text(-6, corners[first][1] + HIGH_PT / 2, str(first), ha="right", va="center_baseline")
+    bars = [[(left + 1, low - 0.5), (left + WIDE_PT - 1, low - 0.5)] for left, low in touched]
+    page.add_artist(LineCollection(bars, colors=style.INK, linewidths=BAR_PT, transform=in_points))
+    leaving = [corners[block] for place in sorted(state.leaving) for block in state.tables[place]]
+    crosses = [[(left, low), (left + WIDE_PT, low + HIGH_PT)] for left, low in leaving]
+    page.add_artist(LineCollection(crosses, colors=style.LIMIT, linewidths=style.LINE_PT, transform=in_points))
+    firsts = range(0, run.pool.blocks, CELLS_A_ROW)
+    _stamp(page, [(LEFT_PT - 12, corners[first][1] + HIGH_PT / 2, str(first)) for first in firsts])
+
+
+def _name_in_cell(run: Run, held: tuple[int, ...]) -> str:
+    """Who holds a block, or how many where that are more than two."""
+    return "".join(map(run.name, held)) if len(held) < 3 else f"{len(held)}×"
+
+
+def _fill_of(run: Run, held: tuple[int, ...]) -> str:
+    """The colour of a cell: its request's, that of all who share, or none."""
+    if not held:
+        return style.PAPER
+    return style.REQUEST[run.name(held[0])] if len(held) == 1 else style.FILL["shared"]
 
 
 def _corner(block: int) -> tuple[float, float]:
-    """Where a block's cell begins, in points of the box; a gap after each five makes them easy to count."""
+    """Where a block's cell begins, in points of the page; a gap after each five makes them easy to count."""
     row, column = divmod(block, CELLS_A_ROW)
-    return column * CELL_PT + column // 5 * APART_PT, (1 - row) * (ROW_PT + 2) + 2
+    return LEFT_PT + column * CELL_PT + column // 5 * APART_PT, 162 + (1 - row) * (ROW_PT + 2)
 
 
-def _fill(axes: Axes, corners: list[tuple[float, float]], **look: Any) -> None:
-    outlines = [
-        [(left, low), (left + WIDE_PT, low), (left + WIDE_PT, low + HIGH_PT), (left, low + HIGH_PT)]
-        for left, low in corners
-    ]
-    axes.add_collection(PolyCollection(outlines, edgecolors=style.INK, linewidths=style.THIN_PT, **look))
+def _stamp(page: Figure, stamps: list[tuple[float, float, str]]) -> None:
+    """Short names around these points of the page, as shapes of one artist: as many texts take twenty times as long."""
+    in_points = Affine2D().scale(1 / 72) + page.dpi_scale_trans
+    shapes, places = [_shape(name) for _, _, name in stamps], [(x, y) for x, y, _ in stamps]
+    how: dict[str, Any] = {"facecolors": style.INK, "linewidths": 0, "transform": in_points}
+    drawn = PathCollection(shapes, offsets=places, offset_transform=in_points, **how)
+    drawn.set_gid(" ".join(name for _, _, name in stamps))
+    page.add_artist(drawn)
 
 
-def _across(corner: tuple[float, float]) -> list[tuple[float, float]]:
-    left, low = corner
-    return [(left, low), (left + WIDE_PT, low + HIGH_PT)]
+@cache
+def _shape(name: str) -> Path:
+    """A short name in the figures' font and size, around its middle, in points."""
+    shape = TextPath((0, 0), name, size=style.TEXT_PT, prop=FontProperties(fname=str(style.FONT_FILE)))
+    extents = shape.get_extents()
+    return shape.transformed(Affine2D().translate(-(extents.x0 + extents.x1) / 2, -0.36 * style.TEXT_PT))
 
 
 def _write_tables(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> None:
@@ -209,12 +228,14 @@ def _write_tables(page: Figure, run: Run, here: int, text: Mapping[str, str]) ->
     state = run.states[here]
     write(page, 198, 143, text["tokens"], ha="right", color=style.FAINT)
     write(page, 210, 143, text["table"], color=style.FAINT)
+    stamps = list[tuple[float, float, str]]()
     for place, request in enumerate(run.schedule.requests):
         bottom = 128 - 15 * place
         write(page, 14, bottom, f"{request.name}  {text[run.phase(place, here)]}")
         if place in state.tables:
-            write(page, 198, bottom, f"{state.tokens[place]}", ha="right")
-            write(page, 210, bottom, "  ".join(map(str, state.tables[place])))
+            numbers = {190: state.tokens[place]} | {217 + 17 * at: each for at, each in enumerate(state.tables[place])}
+            stamps += [(left, bottom + 0.36 * style.TEXT_PT, str(number)) for left, number in numbers.items()]
+    _stamp(page, stamps)
 
 
 def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
@@ -227,12 +248,13 @@ def _draw_key(page: Figure, text: Mapping[str, str]) -> None:
     swatch(page, 150, 42, text["idle"], "queue")
     mark(294, 46, marker="v", **_EVENT)
     write(page, 304, 42, text["preempts"])
-    page.add_artist(Line2D([14 / width, 28 / width], [28 / height] * 2, **_BAR))
+    page.add_artist(Line2D([14 / width, 28 / width], [28 / height] * 2, color=style.INK, linewidth=BAR_PT))
     write(page, 34, 24, text["touched"])
     mark(294, 28, marker="X", **_EVENT)
     write(page, 304, 24, text["goes"])
     page.add_artist(Line2D([14 / width, 28 / width], [6 / height, 17 / height], **_CROSS))
     write(page, 34, 6, text["crossed"])
+    write(page, 288, 6, text["several"])
 
 
 def scrubber_readouts(**settings: Any) -> tuple[Readout, ...]:

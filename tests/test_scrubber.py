@@ -2,7 +2,9 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.collections import PathCollection
 
 from figures.exploration import book_values
 from figures.explorer import explore
@@ -31,20 +33,29 @@ def line_of(name: str, **settings: Any) -> str:
     return found.split("  ")[1]
 
 
+def stamped(**settings: Any) -> list[list[str]]:
+    """The names in the cells, the numbers beside the rows of cells, and the numbers in the tables, as drawn."""
+    drawn = [each for each in SCRUBBER.figure(**settings).artists if isinstance(each, PathCollection)]
+    for each in drawn:
+        assert len(each.get_paths()) == len(np.asarray(each.get_offsets())) == len(str(each.get_gid()).split())
+    return [str(each.get_gid()).split() for each in drawn]
+
+
 @pytest.mark.parametrize("step", range(1, 32))
 def test_each_cell_names_who_holds_the_block(step: int) -> None:
     run = run_at(BOOK["blocks"], BOOK["gate"], BOOK["findable"])
-    cells = [text for text in texts(step=step) if text in tuple("ABCDE")]
-    held = [
-        run.name(run.states[step - 1].holders(block)[0]) for block in range(28) if run.states[step - 1].holders(block)
-    ]
-    assert cells == held
-    assert readouts(step=step)["blocks held"] == f"{len(held)} of 28"
+    state = run.states[step - 1]
+    holders = [state.holders(block) for block in range(28)]
+    names, rows, numbers = stamped(step=step)
+    assert names == [run.name(held[0]) for held in holders if held] and rows == ["0", "20"]
+    assert readouts(step=step)["blocks held"] == f"{len(names)} of 28"
+    tables = [(state.tokens[place], *state.tables[place]) for place in range(5) if place in state.tables]
+    assert numbers == [str(number) for table in tables for number in table]
 
 
 def test_what_is_shared_is_told_apart() -> None:
     settings = {"findable": Findable.ON_ADMISSION, "step": 12}
-    assert texts(**settings).count("4×") == 2
+    assert stamped(**settings)[0].count("4×") == 2
     state = run_at(28, Gate.WHOLE_SEQUENCE, Findable.ON_ADMISSION).states[11]
     assert sum(len(state.holders(block)) == 4 for block in range(28)) == 2
 
