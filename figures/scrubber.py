@@ -71,8 +71,6 @@ class Run:
             return "again" if has_output or schedule.started_step[place] < self._entered(place, step) else "prefill"
         if any(part.place == place for part in here.decodes):
             return "decode"
-        if place in state.tables:
-            return "rests"
         if schedule.arrival_ns[place] > here.start_ns:
             return "not_here"
         return "preempted" if -1 < schedule.started_step[place] <= step else "waits"

@@ -68,6 +68,13 @@ def test_what_each_request_does() -> None:
     assert [line_of(name, step=31) for name in "ABCDE"] == ["done", "done", "cancelled", "done", "decode"]
 
 
+def test_whoever_has_a_row_computes_something_in_each_step() -> None:
+    """So a request in the pool is in prefill or in decode, and there is no word for one that rests."""
+    for blocks in range(16, 41, 4):
+        for run in (run_at(blocks, gate, rule) for gate in Gate for rule in Findable):
+            assert all(state.computing == state.tables.keys() for state in run.states)
+
+
 def test_who_was_thrown_out_as_a_prompt_computes_it_again() -> None:
     run = run_at(16, Gate.FIRST_CHUNK, Findable.NEVER)
     place = run.schedule.preemptions[0].place
