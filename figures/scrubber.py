@@ -48,6 +48,7 @@ class Run:
     states: tuple[PoolState, ...]
 
     def name(self, place: int) -> str:
+        """What the reader calls a request."""
         return self.schedule.requests[place].name
 
     def departures(self, step: int) -> tuple[list[Departure], list[Departure]]:
@@ -224,8 +225,8 @@ def _shape(name: str) -> Path:
 def _write_tables(page: Figure, run: Run, here: int, text: Mapping[str, str]) -> None:
     """A line for each request: what it does in this step, its tokens in KV, its block table."""
     state = run.states[here]
-    write(page, 198, 143, text["tokens"], ha="right", color=style.FAINT)
-    write(page, 210, 143, text["table"], color=style.FAINT)
+    write(page, 198, 143, text["tokens"], ha="right")
+    write(page, 210, 143, text["table"])
     stamps = list[tuple[float, float, str]]()
     for place, request in enumerate(run.schedule.requests):
         bottom = 128 - 15 * place
