@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
@@ -20,7 +22,6 @@ from lib.design_problem import INSTANCE
 from lib.memory import KvPool
 from lib.pool_size import BLOCK_TOKENS, OUTPUT, PROMPT, REQUESTS, TOKEN_BUDGET, EqualRequests, recorded, tokens_again
 from lib.residency import Gate
-from lib.schedule import Schedule
 from lib.step_time import NS
 from lib.units import GIB, shown
 
@@ -57,6 +58,25 @@ def load_at(requests: int, output: int, token_budget: int, gate: str, reserve_bl
     return EqualRequests(requests, output, token_budget, gate, reserve if gate == Gate.RESERVE else 0)
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What is shown of a run: little, so that many can be kept."""
+
+    tokens_again: int
+    preemptions: int
+    first_lost: int  # tokens in KV of the first to be preempted, 0 if nobody was
+    total_ns: int
+    peak_blocks: int
+
+
+@lru_cache(4096)
+def _outcome(load: EqualRequests, blocks: int) -> Outcome:
+    run = load.in_pool(blocks)
+    assert run.peak_blocks is not None, "a run in a pool"
+    lost = [one.lost_tokens for one in run.preemptions]
+    return Outcome(tokens_again(run), len(lost), lost[0] if lost else 0, run.total_ns, run.peak_blocks)
+
+
 def pool_size(
     *,
     sizes: Annotated[Sizes, Choice("pool sizes", tuple(Sizes))] = Sizes.MEASURED,
@@ -73,8 +93,8 @@ def pool_size(
     Raises InputError for values that make no sense. Source: section 8.3.2, record preemption.
     """
     load, drawn = _drawn(sizes, blocks, gate, requests, output, token_budget, reserve_blocks)
-    runs = [load.in_pool(size) for size in drawn]
-    again, preempted = [tokens_again(run) for run in runs], [len(run.preemptions) for run in runs]
+    came = [_outcome(load, size) for size in drawn]
+    again, preempted = [one.tokens_again for one in came], [one.preemptions for one in came]
     text = words(language, "pool-size")
     end = next(end for end in AXIS_ENDS if end >= max(drawn))
     with style.in_book_style():
@@ -134,10 +154,10 @@ def _draw_key(page: Figure, text: Mapping[str, str], load: EqualRequests, blocks
     if load == RECORDED:
         page.add_artist(Line2D([324 / width], [30 / height], **_MEASURED))
         write(page, 334, 26, text["measured"])
-    run = load.in_pool(blocks)
+    came = _outcome(load, blocks)
     page.add_artist(Line2D([21 / width] * 2, [7 / height, 18 / height], color=style.LIMIT))
-    again = f"{tokens_again(run):,}"
-    gib, time = shown(blocks * BLOCK_BYTES, "GiB", 2), shown(run.total_ns / NS, "s", 1)
+    again = f"{came.tokens_again:,}"
+    gib, time = shown(blocks * BLOCK_BYTES, "GiB", 2), shown(came.total_ns / NS, "s", 1)
     write(page, 34, 8, text["now"].format(blocks=blocks, gib=gib, tokens=again, time=time), color=style.LIMIT)
 
 
@@ -152,25 +172,19 @@ def _short(number: float) -> str:
 def pool_size_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the run comes to in a pool of the cursor's size, at the settings of `pool_size`."""
     load, drawn = _drawn(**settings)
-    run = load.in_pool(settings["blocks"])
-    worst = max(drawn, key=lambda size: tokens_again(load.in_pool(size)))
-    most = tokens_again(load.in_pool(worst))
-    lost = run.preemptions[0].lost_tokens if run.preemptions else "nobody"
+    came = _outcome(load, settings["blocks"])
+    worst = max(drawn, key=lambda size: _outcome(load, size).tokens_again)
+    most = _outcome(load, worst).tokens_again
     return (
         Readout("pool", settings["blocks"] * BLOCK_BYTES, "GiB", 2),
-        Readout("tokens computed once more", tokens_again(run)),
-        Readout("preemptions", len(run.preemptions)),
-        Readout("tokens in KV of the first to be preempted", lost),
-        Readout("all done after", run.total_ns / NS, "s", 2, (Clock.FIT,)),
-        Readout("most blocks held at once", _peak(run)),
+        Readout("tokens computed once more", came.tokens_again),
+        Readout("preemptions", came.preemptions),
+        Readout("tokens in KV of the first to be preempted", came.first_lost or "nobody"),
+        Readout("all done after", came.total_ns / NS, "s", 2, (Clock.FIT,)),
+        Readout("most blocks held at once", came.peak_blocks),
         Readout("blocks for all at their largest", load.blocks_of_all),
         Readout("most of any size drawn", f"{most:,} in {worst:,} blocks" if most else "none in any"),
     )
-
-
-def _peak(run: Schedule) -> int:
-    assert run.peak_blocks is not None, "a run in a pool"
-    return run.peak_blocks
 
 
 def _ask_between_the_two() -> Question:

@@ -5,7 +5,6 @@ Nothing is found again, as in the record. Source: section 8.3.2.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from lib.checks import InputError, keep_whole, one_of, whole
 from lib.fast_forward import simulate
@@ -56,7 +55,9 @@ class EqualRequests:
 
     def in_pool(self, blocks: int) -> Schedule:
         """Their run in a pool of so many blocks; step times by the fit."""
-        return _run(self, PoolSetup(blocks, BLOCK_TOKENS, self.gate, self.reserve_blocks))
+        load = [Request(0, PROMPT, self.output)] * self.requests
+        policy = chunked(self.requests, self.token_budget, self.token_budget)
+        return simulate(load, policy, pool=PoolSetup(blocks, BLOCK_TOKENS, self.gate, self.reserve_blocks))
 
     def sizes(self, count: int) -> tuple[int, ...]:
         """About so many pool sizes, evenly from the smallest that holds one request to the one that holds all."""
@@ -64,12 +65,6 @@ class EqualRequests:
         first = max(self.blocks_of_one, self.reserve_blocks + 1)
         last = max(first, self.blocks_of_all)
         return tuple(sorted({first + (last - first) * place // count for place in range(count + 1)} | {last}))
-
-
-@lru_cache(2048)
-def _run(load: EqualRequests, pool: PoolSetup) -> Schedule:
-    requests = [Request(0, PROMPT, load.output)] * load.requests
-    return simulate(requests, chunked(load.requests, load.token_budget, load.token_budget), pool=pool)
 
 
 def tokens_again(schedule: Schedule) -> int:
