@@ -15,6 +15,7 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
+from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -22,6 +23,7 @@ from figures.schedules import (
     FIXED_EXPLORATION,
     schedule_of_four,
 )
+from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.allotment import COMMON_TOKENS, Allot
@@ -95,6 +97,8 @@ FIGURES = (
     Entry("8-14", "reference-counts", "8.3.2", reference_counts, COUNTS_EXPLORATION),
     Entry("8-15", "copy-on-write", "8.3.2", write_to_tails, COPY_EXPLORATION),
     Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
+    Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
+    Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ FAINT = "#8a909c"
 PAPER = "#ffffff"
 LIMIT = "#b3243b"
 FILL = {"queue": "#dfe2e8", "prefill": "#2b5fa8", "decode": "#9bd3a8", "foreign": "#e8943a", "shared": "#d48ac8"}
-REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb"}
+REQUEST = {"A": "#a9c8ec", "B": "#f4d3a4", "C": "#c4e5cb", "D": "#dcc3e6", "E": "#e4e2a0"}
 HATCH = {"queue": "////", "prefill": "", "decode": "", "foreign": "xxxx", "shared": "...."}
 # Colour and dashes of a line. Lines that may cross differ in lightness or in dashes, as fills do.
 LINE: dict[str, tuple[str, Any]] = {

@@ -5,13 +5,15 @@ Then each request's context grows by one token a step, step times form an arithm
 arrival follows from a square root of whole numbers. `simulate` equals `lib.scheduling.walk` to the nanosecond.
 """
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from math import isqrt
 
-from lib.residency import Departure, PoolSetup, Residents
+from lib.paging import Findable
+from lib.residency import Departure, Holdings, PoolSetup, Residents
 from lib.schedule import Part, Schedule, Stretch
 from lib.scheduling import Entry, Order, Policy, Request, next_start, servable, until_last_output
 from lib.step_time import FIT, StepPlan, StepTime
@@ -38,7 +40,7 @@ def simulate(
     at_border, prompts_first = policy.entry == Entry.AT_BORDER, policy.order == Order.PROMPTS_FIRST
     started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
     outputs, entries = [0] * len(load), [0] * len(load)  # those given before it was last in decode; who entered when
-    kv = _Growing(load, pool, entries) if pool else None
+    kv = _holdings(load, pool, entries) if pool else None
     stretches: list[Stretch] = []
     skipped: dict[int, list[int]] = {}
     silent_since: dict[int, int] = {}  # of each that was preempted: from which step on it gives no output
@@ -75,7 +77,7 @@ def simulate(
         needed, is_held_up = 0, False
         if kv:
             before = len(preemptions)
-            while (needed := kv.needed(step, due, given)) > kv.pool.free:
+            while (needed := kv.needed(step, due, given)) > kv.free:
                 with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
                 victim = max(with_row, key=entries.__getitem__)
                 lost, left_out = _take_out(victim, step, prompts, decoding, load, outputs, last_output, skipped)
@@ -229,7 +231,7 @@ class _Growing(Residents):
         """
         while self._due and (at := self._due[0] >> _BITS) < step + most:
             places = self.due(at)
-            if self.needed(at, places, ()) > self.pool.free or (places and is_held_up and self._is_foretold):
+            if self.needed(at, places, ()) > self.free or (places and is_held_up and self._is_foretold):
                 for place in places:
                     self._look_ahead(place, at)
                 return at - step
@@ -253,6 +255,90 @@ class _Growing(Residents):
         wait = 0 if self._is_foretold else -(self._ahead[place] + step - 1) % self.setup.block_tokens
         self._next[place] = at = step + wait
         heappush(self._due, at << _BITS | place)
+
+
+class _Counted(Holdings):
+    """Holdings where nothing is ever found again: then numbers of blocks are all that matters, and all that is kept."""
+
+    def __init__(self, load: Sequence[Request], setup: PoolSetup) -> None:
+        super().__init__(load, setup)
+        self._blocks: dict[int, int] = {}  # of each that has a row
+        self._ahead: dict[int, int] = {}  # of each in decode, as in `_Growing`
+        self._held = 0
+
+    @property
+    def free(self) -> int:
+        return self.setup.blocks - self._held
+
+    @property
+    def held(self) -> int:
+        return self._held
+
+    @property
+    def residents(self) -> Collection[int]:
+        return self._blocks
+
+    def found_tokens(self, place: int, known: int) -> int:
+        """None ever."""
+        return 0
+
+    def blocks_to_admit(self, place: int, tokens: int) -> int:
+        return self.setup.blocks_for(tokens)
+
+    def blocks_to_grow(self, place: int, length: int) -> int:
+        return self.setup.blocks_for(length) - self._blocks[place]
+
+    def enter(self, place: int, length: int) -> None:
+        self._blocks[place] = 0
+        self._grow(place, length)
+
+    def decode_from(self, place: int, step: int, length: int) -> None:
+        self._ahead[place] = length - step
+
+    def due(self, step: int) -> list[int]:
+        """All in decode."""
+        return list(self._ahead)
+
+    def needed(self, step: int, due: Sequence[int], given: Iterable[Part]) -> int:
+        in_decode = sum(self.blocks_to_grow(place, self._ahead[place] + step) for place in due)
+        return in_decode + sum(self.blocks_to_grow(place, context + new) for place, new, context in given)
+
+    def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
+        for place in due:
+            self._grow(place, self._ahead[place] + step)
+        for place, new, context in parts[:olds]:
+            self._grow(place, context + new)
+
+    def rest(self, places: Iterable[int], step: int) -> None:
+        for place in places:
+            self._ahead[place] -= 1
+
+    def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
+        size, room = self.setup.block_tokens, self.free + sum(map(self._blocks.__getitem__, self._ahead))
+
+        def is_too_much(steps: int) -> bool:
+            return sum(-(-(ahead + step + steps) // size) for ahead in self._ahead.values()) > room
+
+        steps = bisect_left(range(1, most), True, key=is_too_much) + 1
+        self.step(step + steps - 1, self.due(step))
+        return steps
+
+    def end(self, places: Iterable[int], step: int) -> None:
+        for place in places:
+            self.leave_at(place, step)
+
+    def leave_at(self, place: int, step: int) -> None:
+        self._ahead.pop(place, None)
+        self._held -= self._blocks.pop(place)
+
+    def _grow(self, place: int, length: int) -> None:
+        blocks = self.setup.blocks_for(length)
+        self._held += blocks - self._blocks[place]
+        self._blocks[place] = blocks
+
+
+def _holdings(load: Sequence[Request], setup: PoolSetup, entries: Sequence[int]) -> _Growing | _Counted:
+    return _Counted(load, setup) if setup.findable == Findable.NEVER else _Growing(load, setup, entries)
 
 
 def _due_to_leave(leaving: deque[tuple[int, int]], now: int) -> set[int]:
@@ -317,7 +403,9 @@ def _plan(decodes: int, decode_pairs: int, prompts: Sequence[Part]) -> StepPlan:
     return _named(StepPlan, (new_tokens, pairs, context_tokens, decodes + len(prompts)))
 
 
-def _end(decoding: list[int], step: int, load: Sequence[Request], last_output: list[int], kv: _Growing | None) -> int:
+def _end(
+    decoding: list[int], step: int, load: Sequence[Request], last_output: list[int], kv: "_Growing | _Counted | None"
+) -> int:
     """Take out those whose last step is over; gives the pairs that they would have had in the next."""
     pairs, ended = 0, []
     while decoding and decoding[0] >> _BITS < step:

@@ -4,7 +4,9 @@
 row. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
 """
 
+from abc import ABC, abstractmethod
 from array import array
+from collections.abc import Collection
 from collections.abc import Sequence as Row
 from dataclasses import dataclass
 from enum import StrEnum
@@ -74,35 +76,83 @@ class Departure(NamedTuple):
     lost_tokens: int
 
 
-class Residents:
-    """The sequences of the requests that have a row, in one pool."""
+class Holdings(ABC):
+    """What the requests that have a row hold of a pool, and whether the gate opens for one more."""
 
     def __init__(self, load: Row["Request"], setup: PoolSetup) -> None:
         if len(load) > MOST_REQUESTS:
             raise InputError("requests", len(load), f"at most {MOST_REQUESTS:,} with a pool")
         self.load, self.setup = load, setup
-        self.pool = Pool(setup.blocks, setup.block_tokens, setup.findable)
         self.peak_blocks = 0
-        self._sequences = dict[int, Sequence]()
 
-    def found_tokens(self, place: int, known: int) -> int:
-        """Of the tokens that a waiting request has so far, those whose KV would be found."""
-        return self.pool.cached_tokens(self._ids(place, 0, known))
+    @property
+    @abstractmethod
+    def free(self) -> int:
+        """Blocks that can be taken."""
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """Blocks that somebody holds, those of several counted once."""
+
+    @property
+    @abstractmethod
+    def residents(self) -> Collection[int]:
+        """The requests that hold something."""
+
+    @abstractmethod
+    def blocks_to_admit(self, place: int, tokens: int) -> int:
+        """Free blocks that a request takes if it enters with so many tokens."""
+
+    @abstractmethod
+    def blocks_to_grow(self, place: int, length: int) -> int:
+        """Blocks to be taken for the KV of a request to reach a length."""
 
     def lets_in(self, place: int, known: int, length: int, needed: int) -> bool:
         """Whether the gate opens for a request of so many tokens, of which the first step makes KV up to `length`.
 
         `needed` blocks are spoken for by those who run.
         """
-        free, gate = self.pool.free, self.setup.gate
+        gate = self.setup.gate
         if gate == Gate.FINAL_SIZE:
-            growth = sum(self._blocks_to_end(other) for other in self._sequences)
+            growth = sum(self.blocks_to_grow(other, self.load[other].most_tokens) for other in self.residents)
             beyond = self.setup.blocks_for(self.load[place].most_tokens) - self.setup.blocks_for(known)
-            return self.pool.blocks_to_admit(self._ids(place, 0, known)) + beyond + growth <= free
-        if gate == Gate.RESERVE and self._sequences:
+            return self.blocks_to_admit(place, known) + beyond + growth <= self.free
+        if gate == Gate.RESERVE and self.residents:
             needed += self.setup.reserve_blocks
-        reach = length if gate == Gate.FIRST_CHUNK else known
-        return self.pool.blocks_to_admit(self._ids(place, 0, reach)) + needed <= free
+        return self.blocks_to_admit(place, length if gate == Gate.FIRST_CHUNK else known) + needed <= self.free
+
+    def note_peak(self) -> None:
+        self.peak_blocks = max(self.peak_blocks, self.held)
+
+
+class Residents(Holdings):
+    """The sequences of the requests that have a row, in one pool."""
+
+    def __init__(self, load: Row["Request"], setup: PoolSetup) -> None:
+        super().__init__(load, setup)
+        self.pool = Pool(setup.blocks, setup.block_tokens, setup.findable)
+        self._sequences = dict[int, Sequence]()
+
+    @property
+    def free(self) -> int:
+        return self.pool.free
+
+    @property
+    def held(self) -> int:
+        return self.pool.held
+
+    @property
+    def residents(self) -> Collection[int]:
+        return self._sequences
+
+    def found_tokens(self, place: int, known: int) -> int:
+        """Of the tokens that a waiting request has so far, those whose KV would be found."""
+        return self.pool.cached_tokens(self._ids(place, 0, known))
+
+    def blocks_to_admit(self, place: int, tokens: int) -> int:
+        """Free blocks that a request takes if it enters with so many tokens; idle ones that it finds count, too."""
+        return self.pool.blocks_to_admit(self._ids(place, 0, tokens))
 
     def enter(self, place: int, length: int) -> None:
         """Admit a request with its tokens up to a length; what is found it shares."""
@@ -118,20 +168,22 @@ class Residents:
         if (now := len(sequence.tokens)) < length:
             assert self.pool.extend(sequence, self._ids(place, now, length)) is None, "no tail is shared in a run"
 
+    def table(self, place: int) -> tuple[int, ...]:
+        """The block table of a request that has a row."""
+        return tuple(self._sequences[place].table)
+
+    def tokens(self, place: int) -> int:
+        """How many tokens of a request that has a row stand in its blocks, or will once the step in flight is done."""
+        return len(self._sequences[place].tokens)
+
     def compute(self, places: Row[int]) -> None:
         """A step computes what these requests hold, and is done: from now on it counts as computed."""
         if places and self.setup.findable == Findable.ONCE_DONE:
             self.pool.complete(self.pool.submit(self._sequences[place] for place in places))
 
-    def note_peak(self) -> None:
-        self.peak_blocks = max(self.peak_blocks, self.pool.held)
-
     def leave(self, place: int) -> None:
         """Give back all that a request holds."""
         self.pool.release(self._sequences.pop(place))
-
-    def _blocks_to_end(self, place: int) -> int:
-        return self.blocks_to_grow(place, self.load[place].most_tokens)
 
     def _ids(self, place: int, first: int, beyond: int) -> Ids:
         """Token ids at these positions: the given ones, beyond them the request's own."""

@@ -293,7 +293,7 @@ def until_last_output(skipped: dict[int, list[int]], last_output: Sequence[int])
 def _make_room(running: list[_Running], policy: Policy, kv: Residents | None) -> list[_Running]:
     """Take the KV of the last admitted until there are blocks for the next tokens of the others; gives the victims."""
     victims = []
-    while kv and _blocks_needed(running, policy, kv) > kv.pool.free:
+    while kv and _blocks_needed(running, policy, kv) > kv.free:
         victims.append(running.pop())
         kv.leave(victims[-1].place)
     return victims

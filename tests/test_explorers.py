@@ -68,6 +68,8 @@ ZERO_MAKES_NO_SENSE = {
     "reserved-maximum": OF_ALLOTMENTS,
     "paged-allotment": OF_ALLOTMENTS,
     "shared-prefix-blocks": OF_ALLOTMENTS,
+    "run-scrubber": ("step", "blocks"),
+    "pool-size": ("blocks", "requests", "output", "token_budget"),
     "reference-counts": ("event", "sharers"),
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
 }

@@ -22,6 +22,7 @@ from lib import (
     cancellation,
     copy_on_write,
     design_problem,
+    five_requests,
     four_requests,
     latency,
     memory,
@@ -36,6 +37,8 @@ from lib import (
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
+from lib.paging import Findable
+from lib.residency import Gate
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
@@ -103,6 +106,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     shapes.padded_rows: {"rows": 17, "captured": (16, 32)},
     step_time.device: {"mfu": 0.6, "mbu": 0.6},
     step_time.tokens_that_fit: {"interval_ns": 10**8, "step_time": step_time.FIT, "context": 8},
+    five_requests.pool_of: {"blocks": 28, "gate": Gate.FINAL_SIZE, "findable": Findable.NEVER},
     four_requests.four_requests: {
         "r0_outputs": 8, "r1_outputs": 2, "r2_arrival_ns": 20, "r3_arrival_ns": 30, "r2_prompt": 8192,
     },
@@ -158,6 +162,7 @@ ZERO_MAKES_NO_SENSE = (
     (scheduling.continuous, "max_running"),
     (scheduling.chunked, "max_running"),
     (scheduling.chunked, "chunk"),
+    (five_requests.pool_of, "blocks"),
     (four_requests.four_requests, "r0_outputs"),
     (four_requests.four_requests, "r1_outputs"),
     (four_requests.four_requests, "r2_prompt"),
