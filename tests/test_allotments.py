@@ -105,6 +105,7 @@ def test_the_counts_beside_the_bars_are_own_slots_and_add_up(settings: dict[str,
     assert sum(counts[:-1]) == counts[-1] == got.allotted
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("slug", FAMILY)
 @each_setting
@@ -227,6 +228,7 @@ def test_a_maximum_below_a_length_is_refused_in_one_sentence(most: int) -> None:
     assert explorer.sentence == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slug", FAMILY)
 @pytest.mark.parametrize("start", [{}, *ELSEWHERE[1:4]], ids=str)
 def test_a_move_without_effect_says_why_whatever_they_get(slug: str, start: dict[str, Any]) -> None:

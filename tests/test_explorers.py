@@ -157,7 +157,7 @@ def test_the_book_values_come_first_and_are_the_figure_of_the_registry(figure: E
     check_picture(explorer, size_of(explorer.png))
 
 
-@each_figure
+@some_figures
 def test_each_end_alone_and_back(figure: Entry) -> None:
     explorer = explore(figure.slug)
     book = explorer.png
@@ -371,7 +371,7 @@ def test_a_wrong_value_gives_one_sentence_until_the_control_is_moved(figure: Ent
     check(explorer, size_of(explore(figure.slug).png))
 
 
-@each_control
+@some_controls
 def test_moving_to_a_wrong_value_gives_the_same_sentence(figure: Entry, name: str) -> None:
     explorer = explore(figure.slug)
     picture = explorer.png

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lib import allotment, copy_on_write
+from lib import allotment, copy_on_write, five_requests
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -13,14 +13,16 @@ from lib.exercise_8_3 import BOOK as EXERCISE
 from lib.fast_forward import simulate
 from lib.memory import KvPool, pages_for, tokens_stored
 from lib.paging import Findable, Pool
+from lib.pool_size import EqualRequests, tokens_again
 from lib.records import record
-from lib.residency import PoolSetup
+from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked
 from lib.units import GIB, MIB
 from tests.claims.claim import Claim
 
 POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
+LOAD, USABLE = EqualRequests(), (("pool_blocks", 1), ("reserved_blocks", -1))
 SHARING, ALONE = LONG_CONTEXT.shape, LONG_CONTEXT.shape_alone
 
 
@@ -181,6 +183,30 @@ def held(requests: int, sharing: bool = True) -> float:
     return POOL.held_bytes(SHARING if sharing else ALONE, requests) / MIB
 
 
+@cache
+def of_equal(blocks: int, gate: Gate = Gate.WHOLE_SEQUENCE) -> Schedule:
+    """The recorded four requests in a pool of so many blocks."""
+    return EqualRequests(gate=gate).in_pool(blocks)
+
+
+def first_pool_for_all_prompts() -> int:
+    """The least pool from which on each further block wastes more, up to what all four need at their largest."""
+    least = LOAD.blocks_of_all - 1
+    while tokens_again(of_equal(least - 1)) and tokens_again(of_equal(least - 1)) <= tokens_again(of_equal(least)):
+        least -= 1
+    return least
+
+
+@cache
+def of_five() -> Schedule:
+    return simulate(five_requests.five_requests(), five_requests.policy(), pool=five_requests.pool_of())
+
+
+def known_of_the_preempted() -> int:
+    (lost,) = of_five().preemptions
+    return of_five().requests[lost.place].prompt + lost.outputs
+
+
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
     """A claim that holds exactly."""
     return Claim(ids, what, kind, (printed,), unit, 0, value)
@@ -303,7 +329,7 @@ CLAIMS = (
         lambda: round(event("abort_call_returned")["time_after_abort_call_ms"], 2),
     ),
     Claim(
-        ("fn29-01",), "cancel returned", "measured", ("1.55",), "ms", 0.005,
+        ("fn29-01", "8.3.2"), "cancel returned", "measured", ("1.55",), "ms", 0.005,
         lambda: event("abort_call_returned")["time_after_abort_call_ms"],
     ),
     same(
@@ -315,7 +341,7 @@ CLAIMS = (
         lambda: event("blocks_released")["time_after_abort_call_ms"],
     ),
     same(
-        lambda: event("blocks_released")["time_after_abort_call_ms"], "blocks freed", "31.41", "ms", "fn29-02",
+        lambda: event("blocks_released")["time_after_abort_call_ms"], "blocks freed", "31.41", "ms", "fn29-02", "8.3.2",
         kind="measured",
     ),
     same(lambda: event("abort_called")["free_blocks"], "free before", "35", "blocks", "8.3.2", kind="measured"),
@@ -328,6 +354,10 @@ CLAIMS = (
     ),
     same(lambda: small_cancelled()["peak_request_blocks"], "the same", "419", "blocks", "8.3.2", kind="measured"),
     same(lambda: small_pool()["kv_pool_gib"], "smaller pool", "1", "GiB", "8.3.2-40", kind="input"),
+    same(
+        lambda: sum(record("preemption").one(run="large_pool")[part] * sign for part, sign in USABLE),
+        "blocks of it that requests can have", "909", "blocks", "8.3.2",
+    ),
     same(lambda: small_pool()["preemptions"], "preemptions in it", "1", "preemptions", "8.3.2-41", kind="measured"),
     same(recorded_again, "tokens scheduled again", "1805", "token", "8.3.2-42", kind="measured"),
     same(
@@ -343,6 +373,27 @@ CLAIMS = (
     same(
         lambda: record("preemption").one(run="large_pool")["kv_pool_gib"], "larger pool", "2", "GiB", "8.3.2-43",
         kind="input",
+    ),
+    same(lambda: LOAD.blocks_of_all, "blocks of all four at their largest", "512", "blocks", "8.3.2"),
+    same(lambda: tokens_again(of_equal(454)), "tokens again at 454 blocks", "1805", "token", "8.3.2"),
+    same(lambda: tokens_again(of_equal(512)), "tokens again at 512 blocks", "0", "token", "8.3.2"),
+    same(first_pool_for_all_prompts, "blocks from which on more is wasted", "386", "blocks", "8.3.2"),
+    same(
+        lambda: tokens_again(of_equal(454, Gate.FIRST_CHUNK)), "tokens again by the first chunk", "83,754", "token",
+        "8.3.2",
+    ),
+    Claim(
+        ("8.3.2",), "that against the work itself", "computed", ("10",), "times", 0.5,
+        lambda: tokens_again(of_equal(454, Gate.FIRST_CHUNK)) / of_equal(909).scheduled_tokens,
+    ),
+    same(lambda: five_requests.pool_of().blocks, "blocks of the five requests", "28", "blocks", "8.3.2", kind="input"),
+    same(lambda: of_five().preemptions[0].outputs, "outputs that D keeps", "12", "", "8.3.2"),
+    same(known_of_the_preempted, "tokens of D when it is preempted", "24", "token", "8.3.2"),
+    same(lambda: of_five().preemptions[0].lost_tokens, "tokens that D loses", "23", "token", "8.3.2"),
+    same(lambda: of_five().cancellations[0].step, "the step in which the user of C goes away", "20", "", "8.3.2"),
+    same(
+        lambda: of_five().stays()[of_five().preemptions[0].place][1].start + 1, "the step in which D comes back", "21",
+        "", "8.3.2",
     ),
     *(
         same(
