@@ -302,7 +302,7 @@ seen = simulate(four, policy, pool=small).output_times_ns(3)[127]
 four[3] = replace(four[3], cancel_ns=seen + 1)
 run = simulate(four, policy, pool=small)
 blocks = small.blocks_for(run.cancellations[0].lost_tokens)
-print(f"{run.scheduled_tokens} tokens, {run.peak_blocks} blocks held, {blocks} came back")
+print(f"{run.scheduled_tokens} tokens, {run.peak_blocks} blocks held, {blocks} back")
 
 # %% [markdown]
 # ### When the pool is full
@@ -331,7 +331,7 @@ for blocks in (454, 909):
     run = simulate(four, policy, pool=PoolSetup(blocks))
     print(f"{blocks} blocks: {run.scheduled_tokens} tokens, {run.peak_blocks} held")
     for lost in run.preemptions:
-        print(f"  r{lost.place}: {lost.outputs} outputs kept, {lost.lost_tokens} tokens lost")
+        print(f"  r{lost.place}: {lost.outputs} outputs kept, {lost.lost_tokens} lost")
 
 # %% [markdown]
 # Which rules? The victim is the request admitted *last*: whoever entered first is never thrown out, so somebody always comes to an end. It waits *first* in line. In a step that preempted nobody enters.

@@ -109,13 +109,13 @@ def counts_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What stands after the event looked at, at the settings of `reference_counts`."""
     moments = moments_of(**settings)
     seen = moments[: settings["event"]]
-    now, told = seen[-1], words("en", "reference-counts")[seen[-1].event.kind]
+    now = seen[-1]
     state = now.states[SHARED_BLOCK]
     counts = (count for count, _ in groupby(moment.references[SHARED_BLOCK] for moment in seen))
     return (
-        Readout("event", f"{len(seen)} of {len(moments)}: {told.format(who=now.event.who)}"),
+        Readout("event", f"{len(seen)} of {len(moments)}"),
         Readout("references to a shared block, up to here", "-".join(map(str, counts))),
-        Readout("its state", f"{state.name.lower()}: {state}"),
+        Readout("its state", state.name.lower()),
         Readout("free blocks", now.free),
         Readout("blocks that wait for a step", now.states.count(State.WAITING)),
         Readout("largest error of attention in a step", "no step yet" if now.error is None else now.error, digits=2),

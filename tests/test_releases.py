@@ -139,9 +139,9 @@ def test_the_pool_and_the_lines_are_those_after_the_event_looked_at(settings: di
 def test_the_readouts_at_the_book_values() -> None:
     told = {readout.label: str(readout) for readout in explore("reference-counts").readouts}
     assert told == {
-        "event": "5 of 8: B ends and lets go of its blocks",
+        "event": "5 of 8",
         "references to a shared block, up to here": "1-2-1-0",
-        "its state": "waiting: no table refers to it, but a submitted step still touches it",
+        "its state": "waiting",
         "free blocks": "4",
         "blocks that wait for a step": "4",
         "largest error of attention in a step": "0.00",
