@@ -118,8 +118,11 @@ class Explorer:
             one_of("setting", name, self.controls)
 
     def _moved(self, name: str, position: Any) -> None:
-        if self._listening:
-            control = self.controls[name]
+        control = self.controls[name]
+        stands = _position(control, self.settings[name])
+        # A browser may give a slider's own place back a little off: that is no move.
+        is_move = position != stands if stands is None or isinstance(control, Choice) else abs(position - stands) > 1e-9
+        if self._listening and is_move:
             self.settings[name] = control.to_parameter(position) if isinstance(control, Slider) else position
             self._draw(moved=name)
 

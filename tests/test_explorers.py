@@ -490,3 +490,12 @@ def test_controls_are_what_a_function_annotates() -> None:
         assert "language" not in controls
         labels = [control.label for control in controls.values()]
         assert len(set(labels)) == len(labels)
+
+
+def test_a_place_given_back_a_little_off_is_no_move() -> None:
+    explorer = explore("cancel-and-release")
+    slider = explorer.widgets["step_time"]
+    slider.value -= 1e-14
+    assert explorer.line == "" and explorer.settings == explorer.book
+    slider.value -= slider.step
+    assert explorer.settings != explorer.book
