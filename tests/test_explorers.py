@@ -62,6 +62,8 @@ ZERO_MAKES_NO_SENSE = {
     "chunk-times": ("prompt_tokens",),
     "padded-rows": ("rows",),
     "interval-to-budget": ("interval",),
+    "block-table": ("block_tokens",),
+    "copy-on-write": ("tail_tokens", "branches", "block_tokens"),
 }
 
 
