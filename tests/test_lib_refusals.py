@@ -17,6 +17,7 @@ from lib import (
     bill,
     block_content,
     block_history,
+    broken_engine,
     copy_on_write,
     design_problem,
     four_requests,
@@ -27,12 +28,14 @@ from lib import (
     reads,
     scheduling,
     shapes,
+    shortest_script,
     slo,
     step_time,
 )
 from lib.checks import InputError
 from lib.design_problem import Prompt
 from lib.latency import InsertedAs
+from lib.residency import Gate
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
@@ -73,6 +76,11 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     copy_on_write.write_in_branches: {
         "block_tokens": 4, "tail_tokens": 3, "branches": 2, "parent": copy_on_write.Parent.STAYS, "written": 2,
     },
+    broken_engine.pool_with: {"faults": (), "blocks": 2},
+    broken_engine.run_script: {"script": "admit A a", "blocks": 2},
+    broken_engine.recorded_run: {"gate": Gate.FIRST_CHUNK},
+    shortest_script.judge: {"script": "admit A a", "fault": broken_engine.Fault.NO_COPY},
+    shortest_script.search: {"fault": broken_engine.Fault.FULL_HIT, "blocks": 2, "most_events": 2},
     block_content.token_ids: {"tokens": [1, 2], "at_most": 2},
     paged_attention.paged_attend: {"queries": QUERIES, "kv": KV_BLOCKS, "table": [1, 0], "length": 3},
     attention.causal_pairs: {"new_tokens": 4, "context": 8, "window": 6},
@@ -146,6 +154,8 @@ ZERO_MAKES_NO_SENSE = (
     (shapes.padded_rows, "rows"),
     (paged_attention.paged_attend, "length"),
     (block_history.play_history, "block_tokens"),
+    (broken_engine.pool_with, "blocks"),
+    (shortest_script.search, "most_events"),
     (copy_on_write.write_in_branches, "tail_tokens"),
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),
