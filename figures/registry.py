@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
+from figures.broken import BROKEN_EXPLORATION, broken_engine
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
@@ -81,6 +82,7 @@ FIGURES = (
     Entry(None, "interval-to-budget", "8.2.4", tokens_in_interval, BUDGET_EXPLORATION),
     Entry("8-10", "block-table", "8.3.1", block_table, TABLE_EXPLORATION),
     Entry("8-15", "copy-on-write", "8.3.2", write_to_tails, COPY_EXPLORATION),
+    Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
 )  # fmt: skip
 
 
