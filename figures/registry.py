@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
+from figures.broken import BROKEN_EXPLORATION, broken_engine
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
@@ -99,6 +100,7 @@ FIGURES = (
     Entry("8-16", "cancel-and-release", "8.3.2", cancel_and_release, CANCEL_EXPLORATION),
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
+    Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
 )  # fmt: skip
 
 
