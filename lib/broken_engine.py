@@ -19,19 +19,13 @@ from lib.block_content import Ids, Tag
 from lib.blocks import PagingError
 from lib.checks import InputError, one_of, whole
 from lib.engine_script import Event, Verb, read_script
-from lib.fast_forward import simulate
 from lib.paged_attention import Array, KvBlocks, attend, paged_attend
 from lib.paging import Copy, Findable, Pool, Sequence, Step
-from lib.residency import Gate, PoolSetup
-from lib.schedule import Schedule
-from lib.scheduling import Request, chunked
 
 BLOCKS, BLOCK_TOKENS, MOST_BLOCKS = 2, 2, 16
 HEADS, HEAD_DIM, SEED = 2, 4, 8
 # Sums in another order differ by about 1e-16, what is read from a wrong slot by far more.
 TOLERANCE = 1e-12
-# The recorded run with one preemption: its pool of 1 GiB has 455 blocks, of which the engine keeps one back.
-RECORDED_LOAD, RECORDED_BLOCKS, RECORDED_CHUNK = [Request(0, 1536, 512)] * 4, 454, 512
 
 
 class Fault(StrEnum):
@@ -284,15 +278,6 @@ def run_script(script: str | Several[Event], faults: Iterable[Fault] = (), block
     for event in read_script(script):
         engine.follow(event)
     return engine
-
-
-def recorded_run(gate: Gate = Gate.WHOLE_SEQUENCE) -> Schedule:
-    """Four long requests in a pool of 1 GiB behind a gate: one that is too low gives no wrong number, it wastes work.
-
-    Raises InputError for no gate. Source: section 8.3.2.
-    """
-    pool = PoolSetup(RECORDED_BLOCKS, gate=gate)
-    return simulate(RECORDED_LOAD, chunked(len(RECORDED_LOAD), RECORDED_CHUNK, RECORDED_CHUNK), pool=pool)
 
 
 def _prefixes(text: str) -> list[str]:

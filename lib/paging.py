@@ -22,8 +22,9 @@ MOST_BLOCK_TOKENS = 2**20
 class Findable(StrEnum):
     """When a full block can be found.
 
-    Found from admission on, it is computed by the next step, ahead of all who found it. Of a sequence that is released
-    before its step is done nothing is found by the second rule.
+    Found from admission on, it may be read in the very step that computes it: in each layer a step writes the KV of all
+    its tokens before its attention reads any. Of a sequence that is released before its step is done nothing is found
+    by the second rule.
     """
 
     ON_ADMISSION = "from admission on"

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.blocks import PagingError, State
-from lib.broken_engine import TOLERANCE, Engine, Fault, Tracer, pool_with, recorded_run, run_script
+from lib.broken_engine import TOLERANCE, Engine, Fault, Tracer, pool_with, run_script
 from lib.checks import InputError
 from lib.engine_script import HOW, MOST_EVENTS, Event, Script, Verb, read_script
 from lib.paging import Pool
-from lib.residency import Gate
 from lib.shortest_script import SHORTEST, judge, search
 
 each_fault = pytest.mark.parametrize("fault", Fault)
@@ -200,14 +199,3 @@ def test_each_verb_is_written_as_it_is_shown() -> None:
 def test_faults_are_a_set_of_known_ones(faults: Any) -> None:
     with pytest.raises(InputError, match=r"^faults is"):
         pool_with(faults)
-
-
-def test_the_gate_on_the_first_chunk_computes_again_and_again_and_gives_no_wrong_number() -> None:
-    whole, first = (recorded_run(gate) for gate in (Gate.WHOLE_SEQUENCE, Gate.FIRST_CHUNK))
-    assert [one.lost_tokens for one in whole.preemptions] == [1805]
-    assert whole.completed.all() and first.completed.all()
-    assert len(first.preemptions) > len(whole.preemptions)
-    assert first.scheduled_tokens - whole.scheduled_tokens == sum(one.lost_tokens for one in first.preemptions) - sum(
-        one.lost_tokens for one in whole.preemptions
-    )
-    assert first.total_ns > whole.total_ns
