@@ -58,6 +58,9 @@ class Sequence:
     open_slots: int = 0
     steps: "list[Step]" = field(default_factory=list, repr=False)
 
+    def __copy__(self) -> "Sequence":
+        raise PagingError("fork makes another of a sequence, a copy would give back its blocks twice")
+
 
 @dataclass(eq=False, slots=True)
 class Step:
@@ -157,8 +160,9 @@ class Pool(Blocks):
         self._ask_about(sequence)
         length = whole("length", length, at_least=1, at_most=len(sequence.tokens))
         kept = self._blocks_for(length)
+        del sequence.tokens[length:]  # first of all, as it fails while somebody has a view of them
         self._let_go(sequence, sequence.table[kept:])
-        del sequence.table[kept:], sequence.tokens[length:]
+        del sequence.table[kept:]
         sequence.open_slots = 0
         sequence.computed = min(sequence.computed, length)
         sequence.found_blocks = min(sequence.found_blocks, length // self.block_tokens)
@@ -173,15 +177,20 @@ class Pool(Blocks):
 
     def submit(self, sequences: abc.Iterable[Sequence]) -> Step:
         """A step that computes what these sequences still have to; it touches their blocks until it is complete."""
-        step = Step({}, {})
+        if not isinstance(sequences, abc.Iterable):
+            raise InputError("sequences", sequences, "sequences of this pool")
+        members = dict[Sequence, None]()
         for sequence in sequences:
             self._ask_about(sequence)
-            if sequence in step.tables:
+            if sequence in members:
                 raise PagingError("a step has each of its sequences once")
-            step.tables[sequence], step.computed_before[sequence] = sequence.table[:], sequence.computed
-        if not step.tables:
+            members[sequence] = None
+        if not members:
             raise PagingError("a step has at least one sequence")
-        for sequence in step.tables:
+        for sequence in members:  # once more: to find the later ones may have changed the earlier ones
+            self._ask_about(sequence)
+        step = Step({one: one.table[:] for one in members}, {one: one.computed for one in members})
+        for sequence in members:
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
         self._in_flight.append(step)
@@ -189,7 +198,7 @@ class Pool(Blocks):
 
     def complete(self, step: Step) -> None:
         """The device is done with a step: blocks that only it still touched are free."""
-        if step not in self._in_flight:
+        if not isinstance(step, Step) or step not in self._in_flight:
             raise PagingError("this step is not in flight: it is complete already, or another pool's")
         self._in_flight.remove(step)
         for sequence in step.computed_before:
@@ -209,8 +218,12 @@ class Pool(Blocks):
         """Where the KV of the positions from `first` to the one before `beyond` stands: block x block size + offset."""
         self._ask_about(sequence)
         beyond = whole("beyond", beyond, at_most=len(sequence.table) * self.block_tokens)
-        places, offsets = np.divmod(np.arange(whole("first", first, at_most=beyond), beyond), self.block_tokens)
-        return np.asarray(sequence.table, np.int64)[places] * self.block_tokens + offsets
+        first = whole("first", first, at_most=beyond)
+        places, offsets = np.divmod(np.arange(first, beyond), self.block_tokens)
+        skipped = first // self.block_tokens  # what a step reads of a long table should not cost the whole of it
+        table = np.asarray(sequence.table[skipped : self._blocks_for(beyond)], np.int64)
+        slots: np.ndarray[Any, np.dtype[np.int64]] = table[places - skipped] * self.block_tokens + offsets
+        return slots
 
     def slots_to_write(self, sequence: Sequence, first: int, beyond: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same, for positions that the next step of this sequence writes; PagingError for any other."""
@@ -265,21 +278,21 @@ class Pool(Blocks):
         is_own = self._references[tail] == 1 and not self._touched[tail] and self._contents[tail] is None
         return None if is_own else tail
 
-    def _grow(self, sequence: Sequence, tokens: int) -> Copy | None:
+    def _grow(self, sequence: Sequence, tokens: int, ids: abc.Collection[int] = ()) -> Copy | None:
         new, tail = self._growth(sequence, tokens)
         self._ask_for(max(new, 0) + (tail is not None))
-        copy = None
+        copy, place = None, len(sequence.tokens) // self.block_tokens
+        sequence.tokens.extend(ids)  # first of all, as it fails while somebody has a view of them
         if tail is not None:
             copy = Copy(tail, *self._take(1))
-            sequence.table[len(sequence.tokens) // self.block_tokens] = copy.target
+            sequence.table[place] = copy.target
             self._let_go(sequence, [tail])
         if new > 0:
             sequence.table += self._take(new)
         return copy
 
     def _extend(self, sequence: Sequence, ids: abc.Collection[int]) -> Copy | None:
-        copy = self._grow(sequence, len(ids))
-        sequence.tokens.extend(ids)
+        copy = self._grow(sequence, len(ids), ids)
         length = len(sequence.tokens)
         sequence.open_slots = min(-length % self.block_tokens, sequence.max_tokens - length)
         self._make_findable(sequence)
@@ -297,7 +310,7 @@ class Pool(Blocks):
             content = content.child(key)
             if self._contents[block] is None:
                 self._contents[block] = content
-                content.blocks.append(block)
+                content.blocks[block] = None
             assert self._contents[block] is content
         sequence.found_blocks = ready
 
