@@ -1,0 +1,132 @@
+"""Attempts to break runs in a pool: storms of preemption, equal prompts, users who go away at every moment.
+
+What a run says is counted once more from its steps alone, by who computed which tokens; no code of `lib` helps.
+"""
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from lib.fast_forward import simulate
+from lib.paging import Findable, Pool
+from lib.residency import Gate, PoolSetup
+from lib.schedule import Schedule
+from lib.scheduling import Order, Policy, Request, chunked, continuous, fixed_batch, walk
+from lib.step_time import Fit, StepPlan, StepTime
+
+STORMS = 60
+
+
+class Uneven(StepTime):
+    """A model of which no stretch of steps is one closed form."""
+
+    def __call__(self, plan: StepPlan) -> int:
+        return 5 + 3 * plan.new_tokens + plan.pairs // 7 + 1000 * (plan.context_tokens > 50)
+
+
+class ThreeAtOnce(StepTime):
+    """A model that says no more than three steps ahead."""
+
+    def __call__(self, plan: StepPlan) -> int:
+        return 50 + plan.new_tokens
+
+    def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        return min(most, 3), 50 + decodes, 0
+
+
+def storm(draw: Random) -> tuple[list[Request], Policy, StepTime, PoolSetup]:
+    """Many who begin alike, in a pool that hardly holds the largest, and some who go away, from 1 ns on."""
+    longest, words, now = draw.choice([4, 12, 20]), draw.choice([1, 2]), 0
+    common, load = [[draw.randrange(words) for _ in range(longest)] for _ in range(2)], []
+    for _ in range(draw.choice([2, 5, 9, 16])):
+        now += draw.choice([0, 0, draw.randrange(3000)])
+        prompt, output = draw.randint(1, longest), draw.choice([1, draw.randint(1, 5 * longest), 3 * longest])
+        told = draw.choice([prompt, prompt + output])
+        ids = draw.choice([None, (draw.choice(common) + [draw.randrange(words) for _ in range(told)])[:told]])
+        gone = draw.choice([None, None, None, now + 1, now + 1 + draw.randrange(10 ** draw.randint(1, 5))])
+        load.append(Request(now, prompt, output, output + draw.choice([0, 3]), ids=ids, cancel_ns=gone))
+    block, rows = draw.choice([1, 2, 3, 7]), draw.choice([2, 3, 8])
+    largest = max(-(-request.most_tokens // block) for request in load)
+    gate, blocks = (
+        draw.choice([*Gate, Gate.FIRST_CHUNK, Gate.WHOLE_SEQUENCE]),
+        largest + draw.choice([0, 0, 1, largest]),
+    )
+    reserve = draw.randint(0, min(blocks - 1, 3)) if gate == Gate.RESERVE else 0
+    policies = (
+        fixed_batch(rows, draw.choice([0, 400])),
+        continuous(rows),
+        *(chunked(rows, draw.choice([1, 3, 16]), rows + draw.choice([0, 1, 30]), order) for order in Order),
+    )
+    model = draw.choice([Uneven(), ThreeAtOnce(), Fit(0, 3, 0), Fit(7, 0, 0), Fit(100, 10, 1)])
+    return load, draw.choice(policies), model, PoolSetup(blocks, block, gate, reserve, draw.choice(list(Findable)))
+
+
+def text_of(place: int, request: Request) -> tuple[object, ...]:
+    """What a request is made of: behind the ids that are given, tokens that nobody else has."""
+    given = () if request.ids is None else tuple(request.ids)
+    return (*given, *((place, at) for at in range(len(given), request.prompt + request.output)))
+
+
+def check_from_its_steps(run: Schedule, policy: Policy, setup: PoolSetup) -> None:
+    """Each part goes on where KV ends, what is found was computed before, and no step has more than it may."""
+    texts = [text_of(place, request) for place, request in enumerate(run.requests)]
+    gone, held, outputs = {one.place for one in run.cancellations}, dict[int, int](), Counter[int]()
+    computed, peak_blocks = set[tuple[object, ...]](), 0
+    for number, step in enumerate(run.steps()):
+        for one in (*run.preemptions, *run.cancellations):
+            if one.step == number:
+                assert (held.pop(one.place, 0), outputs[one.place]) == (one.lost_tokens, one.outputs)
+        assert 0 < len(step.parts) == len({part.place for part in step.parts}) <= policy.max_running
+        assert sum(part.new_tokens for part in step.parts) <= policy.most_per_step
+        full = set[tuple[object, ...]]()
+        for place, new, context in step.parts:
+            ends = range(setup.block_tokens, context + new + 1, setup.block_tokens)
+            full.update(texts[place][:end] for end in ends if end > context)
+            if setup.findable == Findable.ON_ADMISSION:
+                computed |= full
+        for place, new, context in step.parts:
+            if place not in held:
+                ends = range(setup.block_tokens, context + 1, setup.block_tokens)
+                assert context % setup.block_tokens == 0 and computed.issuperset(texts[place][:end] for end in ends)
+                assert not context or setup.findable != Findable.NEVER
+            assert held.get(place, context) == context
+            held[place] = context + new
+            outputs[place] += held[place] == run.requests[place].prompt + outputs[place]
+        computed |= full
+        peak_blocks = max(peak_blocks, sum(map(setup.blocks_for, held.values())))
+        for place in [place for place in held if outputs[place] == run.requests[place].output]:
+            del held[place]
+    assert {place for place in held} <= gone
+    assert run.peak_blocks is not None and run.peak_blocks <= min(peak_blocks, setup.blocks)
+    assert setup.findable != Findable.NEVER or run.peak_blocks == peak_blocks
+    for place, request in enumerate(run.requests):
+        assert place in gone or outputs[place] == request.output
+        assert not outputs[place] or len(run.output_times_ns(place)) == outputs[place]
+    assert setup.gate != Gate.FINAL_SIZE or not run.preemptions
+
+
+@pytest.mark.parametrize("block", range(3))
+def test_storms_end_with_all_blocks_free_and_the_fast_run_is_the_plain_one(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools, departures = list[Pool](), Counter[str]()
+
+    def remembered(*values: Any) -> Pool:
+        pools.append(Pool(*values))
+        return pools[-1]
+
+    monkeypatch.setattr("lib.residency.Pool", remembered)
+    for seed in range(block * STORMS, (block + 1) * STORMS):
+        load, policy, model, setup = storm(Random(seed))
+        plain, fast = (loop(load, policy, model, setup) for loop in (walk, simulate))
+        assert list(fast.steps()) == list(plain.steps())
+        for name in ("preemptions", "cancellations", "skipped", "peak_blocks", "started_step", "last_output_step"):
+            assert getattr(fast, name) == getattr(plain, name), (seed, name)
+        check_from_its_steps(plain, policy, setup)
+        mine, its = pools[-2:]
+        assert mine.free == its.free == setup.blocks
+        assert (mine._empty, list(mine._idle)) == (its._empty, list(its._idle)), seed
+        departures.update(preemptions=len(plain.preemptions), cancellations=len(plain.cancellations))
+    assert min(departures.values()) > STORMS
