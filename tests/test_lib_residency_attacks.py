@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from lib.bill import bill
+from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.paging import Findable, Pool
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Order, Policy, Request, chunked, continuous, fixed_batch, walk
+from lib.slo import Slo, trace_grid
 from lib.step_time import Fit, StepPlan, StepTime
 
 STORMS = 60
@@ -105,6 +108,17 @@ def check_from_its_steps(run: Schedule, policy: Policy, setup: PoolSetup) -> Non
         assert place in gone or outputs[place] == request.output
         assert not outputs[place] or len(run.output_times_ns(place)) == outputs[place]
     assert setup.gate != Gate.FINAL_SIZE or not run.preemptions
+
+
+def test_who_went_away_without_an_output_has_no_bill_and_no_share_in_a_promise() -> None:
+    load = [Request(0, 200, 5), Request(0, 10, 5, cancel_ns=1), Request(0, 10, 5, cancel_ns=10**9)]
+    run = simulate(load, chunked(2, 16, 16), Fit(100, 10, 1), PoolSetup(40))
+    assert (run.last_output_step[1], run.output_times_ns(1)) == (-1, [])
+    assert bill(run, 2).total_ns == run.finish_ns[2]
+    with pytest.raises(InputError, match="place is 1"):
+        bill(run, 1)
+    with pytest.raises(InputError, match="cancel_ns is 1;"):
+        trace_grid(load, [16], [16], 2, Slo(1, 1))
 
 
 @pytest.mark.parametrize("block", range(3))
