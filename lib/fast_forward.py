@@ -120,8 +120,7 @@ def simulate(
                 if leaving:
                     steps = min(steps, _steps_until(leaving[0][0] - now, duration, growth))
             if kv:
-                kv.step(step, due)
-                steps = kv.steps_with_room(step, steps, is_held_up)
+                steps = kv.steps_with_room(step, due, steps, is_held_up)
                 kv.note_peak()
             stretches.append(_named(Stretch, (steps, now, duration, growth, decodes, ())))
             now += steps * duration + growth * (steps * (steps - 1) // 2)
@@ -222,19 +221,25 @@ class _Growing(Residents):
             self._ahead[place] -= 1
             self._look_ahead(place, step + 1)
 
-    def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
-        """Of so many steps those for which there are blocks; they are taken.
+    def steps_with_room(self, step: int, due: Sequence[int], most: int, is_held_up: bool) -> int:
+        """Of so many steps those for which there are blocks, the first of them at least; the blocks are taken.
 
-        While somebody waits who could find what others' outputs leave behind, one only.
+        While somebody waits, none behind a step that changes what would be found: others' outputs that are known
+        beforehand come, or idle blocks are taken, after which the gate may open for less.
         """
-        while self._due and (at := self._due[0] >> _BITS) < step + most:
+        at, places = step, due
+        while True:
+            idle = self.pool.idle
+            self.step(at, places)
+            if is_held_up and (self._is_foretold or self.pool.idle < idle):
+                return at + 1 - step
+            if not self._due or (at := self._due[0] >> _BITS) >= step + most:
+                return most
             places = self.due(at)
-            if self.needed(at, places, ()) > self.pool.free or (places and is_held_up and self._is_foretold):
+            if self.needed(at, places, ()) > self.pool.free:
                 for place in places:
                     self._look_ahead(place, at)
                 return at - step
-            self.step(at, places)
-        return most
 
     def end(self, places: Iterable[int], step: int) -> None:
         """Give back before this step what these hold, in the order in which they entered."""

@@ -13,7 +13,7 @@ from lib.bill import bill
 from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.paging import Findable, Pool
-from lib.residency import Gate, PoolSetup
+from lib.residency import Departure, Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Order, Policy, Request, chunked, continuous, fixed_batch, walk
 from lib.slo import Slo, trace_grid
@@ -108,6 +108,19 @@ def check_from_its_steps(run: Schedule, policy: Policy, setup: PoolSetup) -> Non
         assert place in gone or outputs[place] == request.output
         assert not outputs[place] or len(run.output_times_ns(place)) == outputs[place]
     assert setup.gate != Gate.FINAL_SIZE or not run.preemptions
+
+
+def test_a_gate_that_opens_as_what_would_be_found_is_taken_opens_in_the_fast_run_too() -> None:
+    load = [
+        Request(0, 5, 1, ids=[0, 0, 0, 0, 9]),
+        Request(0, 11, 7, ids=[0] * 11),
+        Request(0, 5, 13),
+        Request(0, 10, 4, ids=[0] * 9 + [9]),
+    ]
+    setup = PoolSetup(14, 3, Gate.FIRST_CHUNK, findable=Findable.ONCE_DONE)
+    for run in (loop(load, chunked(3, 1, 3), Fit(10, 1, 0), setup) for loop in (walk, simulate)):
+        assert run.preemptions == [Departure(14, 3, 3, 12)]
+        assert run.stays()[3] == [range(5, 14), range(16, 20)]  # two others still run, in decode
 
 
 def test_who_went_away_without_an_output_has_no_bill_and_no_share_in_a_promise() -> None:
