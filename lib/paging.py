@@ -22,8 +22,8 @@ MOST_BLOCK_TOKENS = 2**20
 class Findable(StrEnum):
     """When a full block can be found.
 
-    Found from admission on, it is computed by the next step, ahead of all who found it. Of a sequence that is released
-    before its step is done nothing is found by the second rule.
+    Found from admission on, it is computed by the next step, ahead of all who found it: nobody lets it go before. Of a
+    sequence that is released before its step is done nothing is found by the second rule.
     """
 
     ON_ADMISSION = "from admission on"
@@ -179,18 +179,18 @@ class Pool(Blocks):
         """A step that computes what these sequences still have to; it touches their blocks until it is complete."""
         if not isinstance(sequences, abc.Iterable):
             raise InputError("sequences", sequences, "sequences of this pool")
-        members = dict[Sequence, None]()
+        step = Step({}, {})
         for sequence in sequences:
             self._ask_about(sequence)
-            if sequence in members:
+            if sequence in step.tables:
                 raise PagingError("a step has each of its sequences once")
-            members[sequence] = None
-        if not members:
+            step.tables[sequence] = []
+        if not step.tables:
             raise PagingError("a step has at least one sequence")
-        for sequence in members:  # once more: to find the later ones may have changed the earlier ones
+        for sequence in step.tables:  # once more, as to come to the later ones may have changed the earlier ones
             self._ask_about(sequence)
-        step = Step({one: one.table[:] for one in members}, {one: one.computed for one in members})
-        for sequence in members:
+        for sequence in step.tables:
+            step.tables[sequence], step.computed_before[sequence] = sequence.table[:], sequence.computed
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
         self._in_flight.append(step)
@@ -220,10 +220,9 @@ class Pool(Blocks):
         beyond = whole("beyond", beyond, at_most=len(sequence.table) * self.block_tokens)
         first = whole("first", first, at_most=beyond)
         places, offsets = np.divmod(np.arange(first, beyond), self.block_tokens)
-        skipped = first // self.block_tokens  # what a step reads of a long table should not cost the whole of it
+        skipped = first // self.block_tokens  # a single slot should not cost a whole long table
         table = np.asarray(sequence.table[skipped : self._blocks_for(beyond)], np.int64)
-        slots: np.ndarray[Any, np.dtype[np.int64]] = table[places - skipped] * self.block_tokens + offsets
-        return slots
+        return np.asarray(table[places - skipped] * self.block_tokens + offsets)
 
     def slots_to_write(self, sequence: Sequence, first: int, beyond: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same, for positions that the next step of this sequence writes; PagingError for any other."""
