@@ -307,7 +307,7 @@ def _share_out(prompts: Iterable[Part], chunk: int, left: int) -> tuple[list[Par
 def _steps_until(wait_ns: int, duration_ns: int, growth_ns: int) -> int:
     """The fewest steps, the first of `duration_ns` and each further one `growth_ns` longer, that last `wait_ns`."""
     if not growth_ns:
-        return -(-wait_ns // duration_ns)
+        return -(-wait_ns // duration_ns) if duration_ns else NEVER
     linear = 2 * duration_ns - growth_ns
     steps = (isqrt(linear * linear + 8 * growth_ns * wait_ns) - linear) // (2 * growth_ns)
     return steps if steps * (linear + growth_ns * steps) >= 2 * wait_ns else steps + 1

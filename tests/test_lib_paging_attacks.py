@@ -52,6 +52,20 @@ def test_a_sequence_that_grows_while_the_others_of_its_step_are_found_is_touched
     assert [pool.state(block) for block in table] == [State.IDLE] * 3
 
 
+def test_an_exception_on_the_way_to_the_sequences_of_a_step_leaves_all_as_it_was() -> None:
+    pool = Pool(4, 2)
+    one = pool.admit([1, 2, 3])
+
+    def fails() -> Iterator[Sequence]:
+        yield one
+        raise KeyError
+
+    before = everything(pool, [one])
+    with pytest.raises(KeyError):
+        pool.submit(fails())
+    assert everything(pool, [one]) == before
+
+
 @pytest.mark.parametrize("sequences", [None, 3, "itself"])
 def test_the_sequences_of_a_step_can_be_gone_through(sequences: Any) -> None:
     pool = Pool(4, 2)

@@ -123,6 +123,23 @@ def test_a_gate_that_opens_as_what_would_be_found_is_taken_opens_in_the_fast_run
         assert run.stays()[3] == [range(5, 14), range(16, 20)]  # two others still run, in decode
 
 
+class Free(StepTime):
+    """A model in which steps take no time, however many."""
+
+    def __call__(self, plan: StepPlan) -> int:
+        return 0
+
+    def decode_stretch(self, decodes: int, pairs: int, most: int) -> tuple[int, int, int]:
+        return most, 0, 0
+
+
+def test_steps_that_take_no_time_are_counted_all_the_same() -> None:
+    load = [Request(0, 3, 50), Request(5, 3, 9), Request(10**6, 4, 4, cancel_ns=10**6 + 1)]
+    plain, fast = (loop(load, continuous(2), Free(), PoolSetup(20, 4)) for loop in (walk, simulate))
+    assert fast.total_ns == plain.total_ns == 10**6
+    assert list(fast.steps()) == list(plain.steps())
+
+
 def test_who_went_away_without_an_output_has_no_bill_and_no_share_in_a_promise() -> None:
     load = [Request(0, 200, 5), Request(0, 10, 5, cancel_ns=1), Request(0, 10, 5, cancel_ns=10**9)]
     run = simulate(load, chunked(2, 16, 16), Fit(100, 10, 1), PoolSetup(40))
