@@ -120,7 +120,8 @@ def simulate(
                 if leaving:
                     steps = min(steps, _steps_until(leaving[0][0] - now, duration, growth))
             if kv:
-                steps = kv.steps_with_room(step, due, steps, is_held_up)
+                kv.step(step, due)
+                steps = kv.steps_with_room(step, steps, is_held_up)
                 kv.note_peak()
             stretches.append(_named(Stretch, (steps, now, duration, growth, decodes, ())))
             now += steps * duration + growth * (steps * (steps - 1) // 2)
@@ -184,6 +185,7 @@ class _Growing(Residents):
         self._due: list[int] = []  # a heap like that of the requests in decode: the step, the place
         self._next: dict[int, int] = {}  # of each in decode: the step in which it next needs a block
         self._ahead: dict[int, int] = {}  # how many more tokens it has in KV after a step than that step's number
+        self._took_idle = False  # whether the last step did
         self._is_foretold = any(len(request.ids) > request.prompt for request in load if request.ids is not None)
 
     def decode_from(self, place: int, step: int, length: int) -> None:
@@ -207,10 +209,12 @@ class _Growing(Residents):
 
     def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
         """Compute a token of those in decode and parts of prompts, of which the first `olds` had a row before."""
+        idle = self.pool.idle
         lengths = {place: self._ahead[place] + step for place in due}
         lengths |= {place: context + new for place, new, context in parts[:olds]}
         for place in sorted(lengths, key=self._entries.__getitem__):
             self.grow(place, lengths[place])
+        self._took_idle = self.pool.idle < idle
         for place in due:
             self._look_ahead(place, step + 1)
         self.compute(sorted((*due, *(part.place for part in parts)), key=self._entries.__getitem__))
@@ -221,18 +225,14 @@ class _Growing(Residents):
             self._ahead[place] -= 1
             self._look_ahead(place, step + 1)
 
-    def steps_with_room(self, step: int, due: Sequence[int], most: int, is_held_up: bool) -> int:
-        """Of so many steps those for which there are blocks, the first of them at least; the blocks are taken.
+    def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
+        """Of so many steps, the first of which has its blocks, those for which there are blocks; they are taken.
 
-        While somebody waits, none behind a step that changes what would be found: others' outputs that are known
-        beforehand come, or idle blocks are taken, after which the gate may open for less.
+        While somebody waits, none behind a step that changes what would be found: outputs that are known beforehand
+        come, or idle blocks are taken, after which the gate may open for less.
         """
-        at, places = step, due
-        while True:
-            idle = self.pool.idle
-            self.step(at, places)
-            if is_held_up and (self._is_foretold or self.pool.idle < idle):
-                return at + 1 - step
+        at = step
+        while not is_held_up or not (self._is_foretold or self._took_idle):
             if not self._due or (at := self._due[0] >> _BITS) >= step + most:
                 return most
             places = self.due(at)
@@ -240,6 +240,8 @@ class _Growing(Residents):
                 for place in places:
                     self._look_ahead(place, at)
                 return at - step
+            self.step(at, places)
+        return at + 1 - step
 
     def end(self, places: Iterable[int], step: int) -> None:
         """Give back before this step what these hold, in the order in which they entered."""
