@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lib.checks import whole
+from lib.checks import InputError, whole
 from lib.schedule import Part, Schedule, Step
 from lib.step_time import step_plan
 
@@ -36,9 +36,11 @@ def bill(schedule: Schedule, place: int) -> Bill:
 
     All before its first step is queue. Each later step is built up by the schedule's own model of step times: the
     request's own part first, at the price that it would have alone, then the others in decode, then each other prompt;
-    each is booked what it adds. Source: sections 8.1.1 and 8.2.2.
+    each is booked what it adds. Raises InputError for one without output. Source: sections 8.1.1 and 8.2.2.
     """
     place = whole("place", place, at_most=len(schedule.requests) - 1)
+    if schedule.last_output_step[place] < 0:
+        raise InputError("place", place, "a request that gave an output before its user went away")
     booked: Counter[Account | int] = Counter({Account.QUEUE: int(schedule.queue_ns[place])})
     for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
         parts: tuple[Part, ...] = ()

@@ -48,7 +48,7 @@ class Content:
     def __init__(self, parent: "Content | None" = None, key: Tag | bytes = b"") -> None:
         self.parent, self.key = parent, key
         self.children: dict[Tag | bytes, Content] = {}
-        self.blocks: list[int] = []
+        self.blocks: dict[int, None] = {}  # loses any of them equally soon, a list the newest late
 
     def child(self, key: Tag | bytes) -> "Content":
         """The content that goes on with this key, made if there is none yet."""
@@ -65,7 +65,7 @@ class Content:
             content = content.children.get(key) or content._new_child(key)
             if contents[block] is None:
                 contents[block] = content
-                content.blocks.append(block)
+                content.blocks[block] = None
             assert contents[block] is content
 
     def find(self, tag: Tag, keys: abc.Iterable[bytes]) -> list[int]:
@@ -76,12 +76,12 @@ class Content:
             content = content and content.children.get(key)
             if not content or not content.blocks:
                 break
-            found.append(content.blocks[0])
+            found.append(next(iter(content.blocks)))
         return found
 
     def leave(self, block: int) -> None:
         """It stands in this block no longer; a content that stands nowhere and that nothing goes on from is dropped."""
-        self.blocks.remove(block)
+        del self.blocks[block]
         content = self
         while not content.blocks and not content.children and (parent := content.parent):
             del parent.children[content.key]

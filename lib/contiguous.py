@@ -116,7 +116,7 @@ class Contiguous:
         self._regions.remove(region)
 
     def _ask_about(self, region: Region) -> None:
-        if region not in self._regions:
+        if not any(region is each for each in self._regions):
             raise ContiguousError("this is no region of the memory: it is released already, or another's")
 
     def _new_region(self, tokens: int, max_tokens: int) -> Region:

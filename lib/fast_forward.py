@@ -187,6 +187,7 @@ class _Growing(Residents):
         self._due: list[int] = []  # a heap like that of the requests in decode: the step, the place
         self._next: dict[int, int] = {}  # of each in decode: the step in which it next needs a block
         self._ahead: dict[int, int] = {}  # how many more tokens it has in KV after a step than that step's number
+        self._took_idle = False  # whether the last step did
         self._is_foretold = any(len(request.ids) > request.prompt for request in load if request.ids is not None)
 
     def decode_from(self, place: int, step: int, length: int) -> None:
@@ -210,10 +211,12 @@ class _Growing(Residents):
 
     def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
         """Compute a token of those in decode and parts of prompts, of which the first `olds` had a row before."""
+        idle = self.pool.idle
         lengths = {place: self._ahead[place] + step for place in due}
         lengths |= {place: context + new for place, new, context in parts[:olds]}
         for place in sorted(lengths, key=self._entries.__getitem__):
             self.grow(place, lengths[place])
+        self._took_idle = self.pool.idle < idle
         for place in due:
             self._look_ahead(place, step + 1)
         self.compute(sorted((*due, *(part.place for part in parts)), key=self._entries.__getitem__))
@@ -225,18 +228,22 @@ class _Growing(Residents):
             self._look_ahead(place, step + 1)
 
     def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
-        """Of so many steps those for which there are blocks; they are taken.
+        """Of so many steps, the first of which has its blocks, those for which there are blocks; they are taken.
 
-        While somebody waits who could find what others' outputs leave behind, one only.
+        While somebody waits, none behind a step that changes what would be found: outputs that are known beforehand
+        come, or idle blocks are taken, after which the gate may open for less.
         """
-        while self._due and (at := self._due[0] >> _BITS) < step + most:
+        at = step
+        while not is_held_up or not (self._is_foretold or self._took_idle):
+            if not self._due or (at := self._due[0] >> _BITS) >= step + most:
+                return most
             places = self.due(at)
-            if self.needed(at, places, ()) > self.free or (places and is_held_up and self._is_foretold):
+            if self.needed(at, places, ()) > self.free:
                 for place in places:
                     self._look_ahead(place, at)
                 return at - step
             self.step(at, places)
-        return most
+        return at + 1 - step
 
     def end(self, places: Iterable[int], step: int) -> None:
         """Give back before this step what these hold, in the order in which they entered."""
@@ -388,7 +395,7 @@ def _share_out(prompts: Iterable[Part], chunk: int, left: int) -> tuple[list[Par
 def _steps_until(wait_ns: int, duration_ns: int, growth_ns: int) -> int:
     """The fewest steps, the first of `duration_ns` and each further one `growth_ns` longer, that last `wait_ns`."""
     if not growth_ns:
-        return -(-wait_ns // duration_ns)
+        return -(-wait_ns // duration_ns) if duration_ns else NEVER
     linear = 2 * duration_ns - growth_ns
     steps = (isqrt(linear * linear + 8 * growth_ns * wait_ns) - linear) // (2 * growth_ns)
     return steps if steps * (linear + growth_ns * steps) >= 2 * wait_ns else steps + 1

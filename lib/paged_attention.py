@@ -55,20 +55,21 @@ class KvBlocks:
 
     def write(self, slots: Iterable[int], keys: Array, values: Array) -> None:
         """Put the KV of one token into each slot, block x block_tokens + offset."""
-        at = np.asarray(list(slots), np.int64)
         blocks, block_tokens, *rest = self.keys.shape
+        at = np.array([whole("slots", slot, at_most=blocks * block_tokens - 1) for slot in slots], np.int64)
         for name, given in (("keys", keys), ("values", values)):
             if np.shape(given) != (len(at), *rest):
                 raise InputError(name, np.shape(given), f"the shape {(len(at), *rest)}")
-        if at.size and not 0 <= at.min() <= at.max() < blocks * block_tokens:
-            raise InputError("slots", slots, f"from 0 to {blocks * block_tokens - 1}")
+            if np.asarray(given).dtype.kind not in "iuf":
+                raise InputError(name, given, "real numbers")
         self.keys[at // block_tokens, at % block_tokens] = keys
         self.values[at // block_tokens, at % block_tokens] = values
 
     def copy(self, copy: Copy) -> None:
         """Do the copy that a pool asks for before a shared block is written."""
-        self.keys[copy.target] = self.keys[copy.source]
-        self.values[copy.target] = self.values[copy.source]
+        source, target = (whole("copy", block, at_most=len(self.keys) - 1) for block in copy)
+        self.keys[target] = self.keys[source]
+        self.values[target] = self.values[source]
 
 
 def attend(queries: Array, keys: Array, values: Array, formats: Formats = EXACT) -> Array:

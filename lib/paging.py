@@ -22,9 +22,9 @@ MOST_BLOCK_TOKENS = 2**20
 class Findable(StrEnum):
     """When a full block can be found.
 
-    Found from admission on, it may be read in the very step that computes it: in each layer a step writes the KV of all
-    its tokens before its attention reads any. Of a sequence that is released before its step is done nothing is found
-    by the second rule.
+    Found from admission on, it may be read in the very step that computes it, which nobody may prevent by letting it go
+    before: in each layer a step writes the KV of all its tokens before its attention reads any. Of a sequence that is
+    released before its step is done nothing is found by the second rule.
     """
 
     ON_ADMISSION = "from admission on"
@@ -58,6 +58,9 @@ class Sequence:
     found_blocks: int
     open_slots: int = 0
     steps: "list[Step]" = field(default_factory=list, repr=False)
+
+    def __copy__(self) -> "Sequence":
+        raise PagingError("fork makes another of a sequence, a copy would give back its blocks twice")
 
 
 @dataclass(eq=False, slots=True)
@@ -158,8 +161,9 @@ class Pool(Blocks):
         self._ask_about(sequence)
         length = whole("length", length, at_least=1, at_most=len(sequence.tokens))
         kept = self._blocks_for(length)
+        del sequence.tokens[length:]  # first of all, as it fails while somebody has a view of them
         self._let_go(sequence, sequence.table[kept:])
-        del sequence.table[kept:], sequence.tokens[length:]
+        del sequence.table[kept:]
         sequence.open_slots = 0
         sequence.computed = min(sequence.computed, length)
         sequence.found_blocks = min(sequence.found_blocks, length // self.block_tokens)
@@ -174,15 +178,20 @@ class Pool(Blocks):
 
     def submit(self, sequences: abc.Iterable[Sequence]) -> Step:
         """A step that computes what these sequences still have to; it touches their blocks until it is complete."""
+        if not isinstance(sequences, abc.Iterable):
+            raise InputError("sequences", sequences, "sequences of this pool")
         step = Step({}, {})
         for sequence in sequences:
             self._ask_about(sequence)
             if sequence in step.tables:
                 raise PagingError("a step has each of its sequences once")
-            step.tables[sequence], step.computed_before[sequence] = sequence.table[:], sequence.computed
+            step.tables[sequence] = []
         if not step.tables:
             raise PagingError("a step has at least one sequence")
+        for sequence in step.tables:  # once more, as to come to the later ones may have changed the earlier ones
+            self._ask_about(sequence)
         for sequence in step.tables:
+            step.tables[sequence], step.computed_before[sequence] = sequence.table[:], sequence.computed
             sequence.steps.append(step)
             sequence.computed = len(sequence.tokens)
         self._in_flight.append(step)
@@ -190,7 +199,7 @@ class Pool(Blocks):
 
     def complete(self, step: Step) -> None:
         """The device is done with a step: blocks that only it still touched are free."""
-        if step not in self._in_flight:
+        if not isinstance(step, Step) or step not in self._in_flight:
             raise PagingError("this step is not in flight: it is complete already, or another pool's")
         self._in_flight.remove(step)
         for sequence in step.computed_before:
@@ -210,8 +219,11 @@ class Pool(Blocks):
         """Where the KV of the positions from `first` to the one before `beyond` stands: block x block size + offset."""
         self._ask_about(sequence)
         beyond = whole("beyond", beyond, at_most=len(sequence.table) * self.block_tokens)
-        places, offsets = np.divmod(np.arange(whole("first", first, at_most=beyond), beyond), self.block_tokens)
-        return np.asarray(sequence.table, np.int64)[places] * self.block_tokens + offsets
+        first = whole("first", first, at_most=beyond)
+        places, offsets = np.divmod(np.arange(first, beyond), self.block_tokens)
+        skipped = first // self.block_tokens  # a single slot should not cost a whole long table
+        table = np.asarray(sequence.table[skipped : self._blocks_for(beyond)], np.int64)
+        return np.asarray(table[places - skipped] * self.block_tokens + offsets)
 
     def slots_to_write(self, sequence: Sequence, first: int, beyond: int) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same, for positions that the next step of this sequence writes; PagingError for any other."""
@@ -266,21 +278,21 @@ class Pool(Blocks):
         is_own = self._references[tail] == 1 and not self._touched[tail] and self._contents[tail] is None
         return None if is_own else tail
 
-    def _grow(self, sequence: Sequence, tokens: int) -> Copy | None:
+    def _grow(self, sequence: Sequence, tokens: int, ids: abc.Collection[int] = ()) -> Copy | None:
         new, tail = self._growth(sequence, tokens)
         self._ask_for(max(new, 0) + (tail is not None))
-        copy = None
+        copy, place = None, len(sequence.tokens) // self.block_tokens
+        sequence.tokens.extend(ids)  # first of all, as it fails while somebody has a view of them
         if tail is not None:
             copy = Copy(tail, *self._take(1))
-            sequence.table[len(sequence.tokens) // self.block_tokens] = copy.target
+            sequence.table[place] = copy.target
             self._let_go(sequence, [tail])
         if new > 0:
             sequence.table += self._take(new)
         return copy
 
     def _extend(self, sequence: Sequence, ids: abc.Collection[int]) -> Copy | None:
-        copy = self._grow(sequence, len(ids))
-        sequence.tokens.extend(ids)
+        copy = self._grow(sequence, len(ids), ids)
         length = len(sequence.tokens)
         sequence.open_slots = min(-length % self.block_tokens, sequence.max_tokens - length)
         self._make_findable(sequence)

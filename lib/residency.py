@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FIRST_OWN_ID = 2**62
 _POSITIONS = 2**40
 MOST_REQUESTS = FIRST_OWN_ID // _POSITIONS
+MOST_POOL_TOKENS = 2**26  # a run writes out the ids of a request that fills the pool several times over
 
 
 class Gate(StrEnum):
@@ -53,7 +54,7 @@ class PoolSetup:
 
     def __post_init__(self) -> None:
         keep_whole(self, MOST_BLOCKS, blocks=1)
-        keep_whole(self, MOST_BLOCK_TOKENS, block_tokens=1)
+        keep_whole(self, min(MOST_BLOCK_TOKENS, MOST_POOL_TOKENS // self.blocks), block_tokens=1)
         one_of("gate", self.gate, Gate)
         one_of("findable", self.findable, Findable)
         keep_whole(self, self.blocks - 1 if self.gate == Gate.RESERVE else 0, reserve_blocks=0)

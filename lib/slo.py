@@ -59,12 +59,15 @@ def trace_grid(
 ) -> tuple[Served, ...]:
     """The trace served under each pair of token budget and chunk, budget by budget, by chunked prefill.
 
-    Percentiles by nearest rank. Raises InputError for no limits to try, and for a trace without any interval. Source:
-    sections 8.2.4 and 8.6.2.
+    Percentiles by nearest rank. Raises InputError for no limits to try, for a trace without any interval, and for users
+    who go away. Source: sections 8.2.4 and 8.6.2.
     """
     for name, limits in (("token_budgets", token_budgets), ("chunks", chunks)):
         if not isinstance(limits, Sequence) or not len(limits):
             raise InputError(name, limits, "a sequence of at least one limit")
+    for request in requests:
+        if request.cancel_ns is not None:
+            raise InputError("cancel_ns", request.cancel_ns, "None: a promise is kept to users who stay")
     if not any(request.output > 1 for request in requests):
         raise InputError("requests", requests, "at least one request that gives two outputs")
     # No part of a prompt is longer than the budget, so a chunk beyond it needs no run of its own.

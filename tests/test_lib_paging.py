@@ -65,7 +65,7 @@ def texts(pool: Pool) -> Iterator[tuple[Any, ...] | None]:
         if content is None:
             yield None
             continue
-        at, found = content.blocks.index(block), []
+        at, found = list(content.blocks).index(block), []
         while content.parent is not None:
             found.append(content.key)
             content = content.parent
@@ -89,7 +89,7 @@ def check(pool: Pool, live: Iterable[Sequence]) -> None:
     unseen = [pool._root]
     while unseen:
         content = unseen.pop()
-        listed.update(content.blocks)
+        listed.update(list(content.blocks))
         assert all(pool._contents[block] is content for block in content.blocks)
         assert content is pool._root or content.blocks or content.children, "content that nobody has was kept"
         unseen += content.children.values()

@@ -202,6 +202,7 @@ def test_times_of_a_preempted_request_go_on_after_the_gap() -> None:
     [
         (lambda: PoolSetup(0), "blocks"),
         (lambda: PoolSetup(8, 0), "block_tokens"),
+        (lambda: PoolSetup(2**13, 2**14), "block_tokens"),
         (lambda: PoolSetup(8, gate="first"), "gate"),
         (lambda: PoolSetup(8, reserve_blocks=1), "reserve_blocks"),
         (lambda: PoolSetup(8, gate=Gate.RESERVE, reserve_blocks=8), "reserve_blocks"),
