@@ -178,7 +178,7 @@ def _texts(engine: Tracer, block: int) -> list[str]:
 def _place_of(content: Content | None, block: int) -> tuple[Any, ...]:
     """What a block is found under, and how many others are found before it."""
     path = list[Any]()
-    place = content.blocks.index(block) if content else None
+    place = [*content.blocks].index(block) if content else None
     while content and content.parent:
         path.append(content.key)
         content = content.parent

@@ -303,6 +303,11 @@ CLAIMS = (
     same(
         lambda: branches()["output_tokens_per_branch"], "outputs of a branch", "128", "token", "8.3.2", kind="input"
     ),
+    same(
+        lambda: branches()["output_tokens_per_branch"] - 1, "outputs stored of a branch", "127", "token", "8.3.2"
+    ),
+    same(lambda: branches()["shared_blocks"] * 16, "tokens in the shared blocks", "1520", "token", "8.3.2"),
+    same(lambda: computed_warm() // 4, "tokens that a branch computes", "143", "token", "8.3.2"),
     same(forked_blocks, "blocks of four forks", "128", "blocks", "8.3.2"),
     same(lambda: LONG_REQUESTS_AT_ONCE, "long requests", "16", "requests", "8.3.2-17", kind="input"),
     same(lambda: SHARING.shared_prefix_tokens, "common prefix", "6144", "token", "8.3.2-18", kind="input"),
@@ -353,6 +358,21 @@ CLAIMS = (
         kind="measured",
     ),
     same(lambda: small_cancelled()["peak_request_blocks"], "the same", "419", "blocks", "8.3.2", kind="measured"),
+    same(lambda: small_pool()["pool_blocks"], "blocks of the smaller pool", "455", "blocks", "8.3.2", kind="measured"),
+    same(lambda: POOL.bytes_of(1) / MIB, "a block", "2.25", "MiB", "8.3.2"),
+    same(lambda: GIB // POOL.bytes_of(1), "blocks of 1 GiB", "455", "blocks", "8.3.2"),
+    Claim(
+        ("8.3.2",), "elapsed, smaller pool", "measured", ("17.4",), "s", 0.05,
+        lambda: small_pool()["elapsed_with_observer_s"],
+    ),
+    Claim(
+        ("8.3.2",), "elapsed, larger pool", "measured", ("14.8",), "s", 0.05,
+        lambda: record("preemption").one(run="large_pool")["elapsed_with_observer_s"],
+    ),
+    Claim(
+        ("8.3.2",), "between them, by the fit", "computed", ("6.2",), "s", 0.05,
+        lambda: (preempted("small_pool").total_ns - preempted("large_pool").total_ns) / 1e9,
+    ),
     same(lambda: small_pool()["kv_pool_gib"], "smaller pool", "1", "GiB", "8.3.2-40", kind="input"),
     same(
         lambda: sum(record("preemption").one(run="large_pool")[part] * sign for part, sign in USABLE),
