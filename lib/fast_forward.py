@@ -6,7 +6,7 @@ arrival follows from a square root of whole numbers. `simulate` equals `lib.sche
 """
 
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -123,7 +123,7 @@ def simulate(
                     steps = min(steps, _steps_until(leaving[0][0] - now, duration, growth))
             if kv:
                 kv.step(step, due)
-                steps = kv.steps_with_room(step, steps, is_held_up)
+                steps = kv.steps_with_room(step, steps, queue[0] if is_held_up else None)
                 kv.note_peak()
             stretches.append(_named(Stretch, (steps, now, duration, growth, decodes, ())))
             now += steps * duration + growth * (steps * (steps - 1) // 2)
@@ -227,14 +227,14 @@ class _Growing(Residents):
             self._ahead[place] -= 1
             self._look_ahead(place, step + 1)
 
-    def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
+    def steps_with_room(self, step: int, most: int, waiting: int | None) -> int:
         """Of so many steps, the first of which has its blocks, those for which there are blocks; they are taken.
 
         While somebody waits, none behind a step that changes what would be found: outputs that are known beforehand
         come, or idle blocks are taken, after which the gate may open for less.
         """
         at = step
-        while not is_held_up or not (self._is_foretold or self._took_idle):
+        while waiting is None or not (self._is_foretold or self._took_idle):
             if not self._due or (at := self._due[0] >> _BITS) >= step + most:
                 return most
             places = self.due(at)
@@ -265,13 +265,19 @@ class _Growing(Residents):
 
 
 class _Counted(Holdings):
-    """Holdings where nothing is ever found again: then numbers of blocks are all that matters, and all that is kept."""
+    """Holdings where nobody can find what another left: then only numbers of blocks matter, and only they are kept.
+
+    A request that comes back finds what is left of its own full blocks; they are taken from its tail on.
+    """
 
     def __init__(self, load: Sequence[Request], setup: PoolSetup) -> None:
         super().__init__(load, setup)
         self._blocks: dict[int, int] = {}  # of each that has a row
+        self._lengths: dict[int, int] = {}  # tokens in KV of each that has a row but is not in decode
         self._ahead: dict[int, int] = {}  # of each in decode, as in `_Growing`
-        self._held = 0
+        self._held, self._empty = 0, setup.blocks
+        self._idle: OrderedDict[int, int] = OrderedDict()  # full blocks by who left them, the first to leave first
+        self._took_idle = False  # whether the last step did
 
     @property
     def free(self) -> int:
@@ -286,8 +292,8 @@ class _Counted(Holdings):
         return self._blocks
 
     def found_tokens(self, place: int, known: int) -> int:
-        """None ever."""
-        return 0
+        """Of the tokens that a waiting request has so far, those whose KV would be found."""
+        return self._idle.get(place, 0) * self.setup.block_tokens
 
     def blocks_to_admit(self, place: int, tokens: int) -> int:
         return self.setup.blocks_for(tokens)
@@ -296,11 +302,13 @@ class _Counted(Holdings):
         return self.setup.blocks_for(length) - self._blocks[place]
 
     def enter(self, place: int, length: int) -> None:
-        self._blocks[place] = 0
+        self._blocks[place] = self._idle.pop(place, 0)
+        self._held += self._blocks[place]
         self._grow(place, length)
 
     def decode_from(self, place: int, step: int, length: int) -> None:
         self._ahead[place] = length - step
+        del self._lengths[place]
 
     def due(self, step: int) -> list[int]:
         """All in decode."""
@@ -311,8 +319,9 @@ class _Counted(Holdings):
         return in_decode + sum(self.blocks_to_grow(place, context + new) for place, new, context in given)
 
     def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
+        self._took_idle = False
         for place in due:
-            self._grow(place, self._ahead[place] + step)
+            self._take(place, self._ahead[place] + step)
         for place, new, context in parts[:olds]:
             self._grow(place, context + new)
 
@@ -320,32 +329,59 @@ class _Counted(Holdings):
         for place in places:
             self._ahead[place] -= 1
 
-    def steps_with_room(self, step: int, most: int, is_held_up: bool) -> int:
-        size, room = self.setup.block_tokens, self.free + sum(map(self._blocks.__getitem__, self._ahead))
+    def steps_with_room(self, step: int, most: int, waiting: int | None) -> int:
+        if waiting in self._idle:  # no step behind one that may take what it would find
+            if self._took_idle:
+                return 1
+            most = min(most, self._steps_within(self._empty, step, most) + 1)
+        steps = self._steps_within(self.free, step, most)
+        self.step(step + steps - 1, self.due(step))
+        return steps
+
+    def _steps_within(self, blocks: int, step: int, most: int) -> int:
+        """Of so many steps, the first of which has its blocks, those for which these blocks are enough."""
+        size, room = self.setup.block_tokens, blocks + sum(map(self._blocks.__getitem__, self._ahead))
 
         def is_too_much(steps: int) -> bool:
             return sum(-(-(ahead + step + steps) // size) for ahead in self._ahead.values()) > room
 
-        steps = bisect_left(range(1, most), True, key=is_too_much) + 1
-        self.step(step + steps - 1, self.due(step))
-        return steps
+        return bisect_left(range(1, most), True, key=is_too_much) + 1
 
     def end(self, places: Iterable[int], step: int) -> None:
         for place in places:
             self.leave_at(place, step)
 
     def leave_at(self, place: int, step: int) -> None:
-        self._ahead.pop(place, None)
-        self._held -= self._blocks.pop(place)
+        length = self._ahead.pop(place) + step - 1 if place in self._ahead else self._lengths.pop(place)
+        blocks = self._blocks.pop(place)
+        full = 0 if self.setup.findable == Findable.NEVER else length // self.setup.block_tokens
+        if full:
+            self._idle[place] = full
+        self._empty += blocks - full
+        self._held -= blocks
 
     def _grow(self, place: int, length: int) -> None:
-        blocks = self.setup.blocks_for(length)
-        self._held += blocks - self._blocks[place]
-        self._blocks[place] = blocks
+        self._lengths[place] = length
+        self._take(place, length)
+
+    def _take(self, place: int, length: int) -> None:
+        taken = self.setup.blocks_for(length) - self._blocks[place]
+        self._blocks[place] += taken
+        self._held += taken
+        self._empty -= taken
+        while self._empty < 0:
+            self._took_idle = True
+            oldest, left = self._idle.popitem(last=False)
+            self._empty += left
+            if self._empty > 0:
+                self._idle[oldest], self._empty = self._empty, 0
+                self._idle.move_to_end(oldest, last=False)
 
 
 def _holdings(load: Sequence[Request], setup: PoolSetup, entries: Sequence[int]) -> _Growing | _Counted:
-    return _Counted(load, setup) if setup.findable == Findable.NEVER else _Growing(load, setup, entries)
+    if setup.findable == Findable.NEVER or all(request.ids is None for request in load):
+        return _Counted(load, setup)
+    return _Growing(load, setup, entries)
 
 
 def _due_to_leave(leaving: deque[tuple[int, int]], now: int) -> set[int]:

@@ -1,5 +1,6 @@
 """Random loads, policies, pools and models of step time, on which a faster scheduler must equal the plain loop."""
 
+from dataclasses import replace
 from random import Random
 
 from lib.paging import Findable
@@ -52,7 +53,8 @@ def random_pooled_load(draw: Random) -> list[Request]:
     count, burst = draw.randint(1, 10), draw.random() < 0.5
     arrivals = sorted(draw.choice([0, 5]) if burst else draw.randint(0, 5 * 10**8) for _ in range(count))
     common = [draw.randint(0, 1) for _ in range(200)]
-    return [_random_pooled_request(draw, arrival, common) for arrival in arrivals]
+    requests = [_random_pooled_request(draw, arrival, common) for arrival in arrivals]
+    return [replace(request, ids=None) for request in requests] if draw.random() < 0.3 else requests
 
 
 def _random_pooled_request(draw: Random, arrival: int, common: list[int]) -> Request:

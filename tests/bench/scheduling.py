@@ -1,9 +1,11 @@
 """The simulator beside its plain loop, on the shipped trace over and over, and on a reader's own: `TRACE=file`."""
 
 import os
+from array import array
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from lib.fast_forward import simulate
 from lib.paging import Findable
@@ -30,10 +32,15 @@ def simulator() -> list[Result]:
 
 
 def simulator_in_pool() -> list[Result]:
-    """Requests through the scheduler in a pool: growth, what is left can be found; beside the plain loop."""
+    """Requests through the scheduler in a pool: growth, what is left can be found; beside the plain loop.
+
+    A trace has no tokens, so each request can only find its own; once more with the first half of each prompt one of
+    twenty.
+    """
     loads = {"shipped trace": _shipped(POOLED)}
     if path := os.environ.get("TRACE"):
         loads[Path(path).name] = list(read_trace(path).requests)[:POOLED]
+    loads |= {f"{name}, with tokens": _with_tokens(load) for name, load in loads.items()}
     results = []
     for name, load in loads.items():
         few = load[:WALKED_IN_POOL]
@@ -68,6 +75,15 @@ def _shipped(count: int) -> list[Request]:
     period = requests[-1].arrival_ns + 10**9
     turns = (divmod(place, len(requests)) for place in range(count))
     return [replace(requests[at], arrival_ns=requests[at].arrival_ns + turn * period) for turn, at in turns]
+
+
+def _with_tokens(load: list[Request]) -> list[Request]:
+    draw, longest = Random(8), max(request.prompt for request in load)
+    prefixes = [array("q", (draw.randrange(50_000) for _ in range(longest))) for _ in range(20)]
+    return [
+        replace(one, ids=draw.choice(prefixes)[: one.prompt // 2] + draw.choice(prefixes)[one.prompt // 2 : one.prompt])
+        for one in load
+    ]
 
 
 def _run(load: list[Request]) -> Schedule:
