@@ -84,8 +84,8 @@ pass  # not answered yet
 check("b", b, totals)
 
 # %% [markdown]
-# **Let the allocator count.** The next cell admits the sequences to a pool, no two tokens alike, and counts what the pool holds. Answer b first. Where the two
-# lines differ, look at the block tables: which sequence has a block more or less than you thought?
+# **Let the allocator count.** The next cells admit the sequences to a pool, no two tokens alike, and count what the pool holds. Answer b first. For each block
+# size in which your numbers differ from the pool's, you see its block tables: which sequence has a block more or less than you thought?
 
 # %% nbgrader={"grade": false, "grade_id": "pool", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib.paging import Pool
@@ -110,12 +110,15 @@ def counted(lengths, block_tokens):
 if b is None:
     print("Answer b, then run this cell again.")
 else:
-    print("you:     ", b)
-    print("the pool:", [counted(**case)[0] for case in check.cases("b")])
-    largest = check.cases("b")[-1]
-    print("its block tables, blocks of", largest["block_tokens"])
-    for length, table in zip(inputs.lengths, counted(**largest)[1]):
-        print(f"    {length:>3} tokens: {table}")
+    yours = check.by_case("b", b)
+    pools = {case["block_tokens"]: counted(**case) for case in check.cases("b")}
+    print("you:     ", yours)
+    print("the pool:", [numbers for numbers, _ in pools.values()])
+    differing = [size for size, mine in zip(pools, yours) if mine != pools[size][0]]
+    for size in differing or inputs.block_sizes[-1:]:
+        print("its block tables, blocks of", size)
+        for length, table in zip(inputs.lengths, pools[size][1]):
+            print(f"    {length:>3} tokens: {table}")
 
 
 # %% [markdown]
@@ -178,19 +181,22 @@ check("e1", e1)
 check("e2", e2)
 check("e3", e3)
 
-
 # %% [markdown]
 # ## f. One more common block
 #
 # A full block that each of $b$ requests has held privately so far becomes part of their common prefix. Each request stays as long as it was. How many physical
-# blocks are saved, all requests together, for each $b$?
+# blocks are saved, all requests together, for each $b$? The function need not use all that it is given.
 #
 # **Predict, then try.** `held` admits requests whose first blocks are common, and tells how many blocks the pool holds then. Write down what you expect of
 # `held(4, common_blocks=2)` and of `held(4, common_blocks=3)`; then call them, and others, in the answer's cell. Leave each request a private block: the last
 # token of an input is always computed by the request itself, so its block is never found.
 
 # %% nbgrader={"grade": false, "grade_id": "held", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from lib.checks import whole
+
+
 def held(requests, common_blocks, blocks_each=6):
+    whole("common_blocks", common_blocks, at_most=blocks_each)
     common = [0] * (common_blocks * inputs.block_tokens)
     own = (blocks_each - common_blocks) * inputs.block_tokens
     prompts = [common + [1 + number] * own for number in range(requests)]
@@ -199,7 +205,7 @@ def held(requests, common_blocks, blocks_each=6):
 
 
 # %% nbgrader={"grade": false, "grade_id": "f", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def blocks_saved(requests):
+def blocks_saved(requests, block_tokens, kv_bytes_per_token):
     pass  # not answered yet
 
 

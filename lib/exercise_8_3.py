@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
 
-from lib.allotment import LENGTHS, wasted_slots
+from lib.allotment import LENGTHS, MAX_TOKENS, wasted_slots
 from lib.checks import InputError, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT
 from lib.exercise_8_1 import MODELS
@@ -103,6 +103,10 @@ UNUSED = NumberPart(
             "the bound is taken for each sequence: p - 1 is the most that can be unused, the length decides how many",
             lambda block_tokens, **_: block_tokens - 1,
         ),
+        Mistake(
+            "the maximum of the example in section 8.3.1 is reserved: here a sequence gets the blocks that it needs",
+            lambda length, **_: MAX_TOKENS - length,
+        ),
     ),
     first_step="count how many blocks the sequence needs: its last block counts whole, however little is in it",
     hint="take the slots of all its blocks and subtract its tokens; all blocks but the last are full",
@@ -134,6 +138,10 @@ TOTALS = NumberPart(
         Mistake(
             "the bound is taken for each sequence: p - 1 is the most that can be unused, the length decides how many",
             _sums(lambda _, block_tokens: block_tokens - 1, pages_for),
+        ),
+        Mistake(
+            "all slots of the blocks are counted: asked is how many of them stay free",
+            _sums(lambda length, block_tokens: pages_for(length, block_tokens) * block_tokens, pages_for),
         ),
         Mistake(
             "each token is given an entry: an entry points at a block, which holds several",
@@ -231,6 +239,14 @@ SHARED = NumberPart(
             "the prefix is counted once per request, as if nothing were shared: all tables point at the same blocks",
             lambda shared_prefix_tokens, **batch: _independent(**batch),
         ),
+        Mistake(
+            "one request is counted with the prefix alone: behind it, it has blocks of its own like all others",
+            lambda requests, **request: _shared(requests=requests - 1, **request),
+        ),
+        Mistake(
+            "the first request is counted twice: as a whole, and again among those that add their own blocks",
+            lambda requests, **request: _shared(requests=requests + 1, **request),
+        ),
         Mistake(_PREFILL_ONLY, lambda output_tokens, **batch: _shared(output_tokens=1, **batch)),
         Mistake(
             _LAST_OUTPUT,
@@ -255,6 +271,19 @@ SHARED = NumberPart(
             may_coincide=True,  # shows only there too
         ),
         Mistake(
+            "the common tokens behind the last full block are forgotten: they are in each request's own blocks too",
+            lambda requests, input_tokens, output_tokens, shared_prefix_tokens, block_tokens, kv_bytes_per_token: (
+                _kv_mib(
+                    requests,
+                    tokens_stored(input_tokens, output_tokens) - shared_prefix_tokens,
+                    block_tokens,
+                    kv_bytes_per_token,
+                    common_blocks=shared_prefix_tokens // block_tokens,
+                )
+            ),
+            may_coincide=True,  # and there, if these tokens take one block more
+        ),
+        Mistake(
             "each spared copy is subtracted to its last token: saved are only the blocks that the prefix fills",
             lambda shared_prefix_tokens, requests, kv_bytes_per_token, **request: (
                 _independent(requests=requests, kv_bytes_per_token=kv_bytes_per_token, **request)
@@ -269,7 +298,8 @@ SHARED = NumberPart(
         ),
     ),
     first_step="count the blocks that the common prefix fills: they are held once, whatever the batch",
-    hint="add to them, for each request, the blocks for the rest of its input and for its outputs but the last",
+    hint="add to them, for each request, the blocks for all its tokens behind the shared blocks (not behind the "
+    "prefix), its outputs but the last among them",
 )
 
 
@@ -300,14 +330,19 @@ def _fits_part(name: str, number: int) -> ChoicePart:
 SAVED = NumberPart(
     name="f",
     asked=(Quantity("blocks saved"),),
-    cases=lambda inputs: [{"requests": requests} for requests in inputs.batches],
-    key=lambda requests: requests - 1,
+    cases=_each_batch("block_tokens", "kv_bytes_per_token"),
+    key=lambda requests, **_: requests - 1,
     mistakes=(
-        Mistake("the common block is taken for free: one copy of it stays in memory", lambda requests: requests),
-        Mistake("only one copy goes: each request had its own, and a single one is left for all", lambda requests: 1),
+        Mistake("the common block is taken for free: one copy of it stays in memory", lambda requests, **_: requests),
+        Mistake("only one copy goes: each request had its own, and a single one is left for all", lambda **_: 1),
         Mistake(
             "table entries are counted: the tables keep their lengths, but now they point at the same block",
-            lambda requests: 0,
+            lambda **_: 0,
+        ),
+        Mistake(
+            "the saved memory is given in MiB: asked is the number of blocks, however large they are",
+            lambda requests, **block: _kv_mib(requests - 1, 1, **block),
+            may_coincide=True,  # shows only where a block has not just 1 MiB
         ),
     ),
     first_step="write down how many physical blocks hold this content before, and how many after",

@@ -9,7 +9,7 @@ import inspect
 import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -55,10 +55,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """How an answer was found, and one sentence for whoever gave it."""
+    """How an answer was found, one sentence for whoever gave it, and the first case in which something is wrong."""
 
     kind: Kind
     sentence: str
+    case: Mapping[str, Any] | None = field(default=None, compare=False)
 
 
 BLANK = Verdict(Kind.BLANK, "not answered yet.")
@@ -98,10 +99,11 @@ class Quantity:
 
 @dataclass(frozen=True)
 class _Slot:
-    """One number of an answer: what it is, where, its key, and what each mistake makes of it."""
+    """One number of an answer: what it is, where and in which case, its key, and what each mistake makes of it."""
 
     quantity: Quantity
     where: str
+    case: Mapping[str, Any]
     key: float
     mistaken: tuple[float, ...]
 
@@ -132,8 +134,8 @@ class _Slot:
         scale = next((scale for scale in scales if math.isclose(value * scale, round(value * scale))), None)
         return scale is not None and -0.5 <= (self.key - value) * scale < 1
 
-    def about(self, sentence: str) -> str:
-        return f"{self.quantity.name}{self.where}: {sentence}"
+    def verdict(self, kind: Kind, sentence: str) -> Verdict:
+        return Verdict(kind, f"{self.quantity.name}{self.where}: {sentence}", self.case)
 
 
 class Cases(list[dict[str, Any]]):
@@ -170,12 +172,8 @@ class NumberPart:
         missing = sum(value is None for value in given)
         if missing:
             return Verdict(Kind.BLANK, f"not answered yet: {missing} of {len(given)} numbers.")
-        strange = [why for why in map(_why_no_number, given) if why]
-        if strange:
-            return Verdict(Kind.UNREADABLE, f"{strange[0]}.")
-        if len(given) != len(slots):
-            return Verdict(Kind.UNREADABLE, f"numbers asked for: {len(slots)}, given: {len(given)}.")
-        return self._judge_numbers(slots, given)
+        why = _why_not_so_many(len(slots), answer)
+        return Verdict(Kind.UNREADABLE, why) if why else self._judge_numbers(slots, given)
 
     def judge_function(self, inputs: Any, function: Any) -> Verdict:
         """Judge a function by what it gives for the cases of these inputs."""
@@ -186,20 +184,24 @@ class NumberPart:
         cases = self.cases(inputs)
         if not _takes(function, cases[0]):
             return Verdict(Kind.UNREADABLE, f"keep the names of its parameters: {', '.join(cases[0])}.")
-        try:
-            answer = [function(**case) for case in cases]
-        except (Exception, SystemExit) as error:  # whatever a student's own code raises
-            return Verdict(Kind.UNREADABLE, f"it stops with {_told(error)}.")
-        if _is_stub(function) and all(value is None for value in answer):
+        answers: list[Any] = []
+        for case in cases:
+            try:
+                answers.append(function(**case))
+            except (Exception, SystemExit) as error:  # whatever a student's own code raises
+                return Verdict(Kind.UNREADABLE, f"it stops with {_told(error)}.", case)
+        if _is_stub(function) and all(answer is None for answer in answers):
             return BLANK
-        returned = [value is not None for value in _flat(answer)]
-        if not any(returned):
+        if all(value is None for value in _flat(answers)):
             return NOTHING_RETURNED
-        if not all(returned):
-            return Verdict(
-                Kind.UNREADABLE, "it returns nothing in some cases: each way through it must end with return."
-            )
-        return self.judge(inputs, answer)
+        for case, answer in zip(cases, answers, strict=True):
+            if any(value is None for value in _flat(answer)):
+                why = "it returns nothing in some cases: each way through it must end with return."
+                return Verdict(Kind.UNREADABLE, why, case)
+            why = _why_not_so_many(len(self.asked), answer)
+            if why:
+                return Verdict(Kind.UNREADABLE, why, case)
+        return self._judge_numbers(self._slots(inputs), _flat(answers))
 
     def tells_apart(self, inputs: Any) -> bool:
         """Whether, on these inputs, each mistake leads clearly away from the key."""
@@ -223,7 +225,7 @@ class NumberPart:
             where = " at " + ", ".join(f"{name} {_with_commas(case[name])}" for name in varying) if varying else ""
             mistaken = [_flat(mistake.formula(**case)) for mistake in self.mistakes]
             for number, (quantity, key) in enumerate(zip(self.asked, _flat(self.key(**case)), strict=True)):
-                slots.append(_Slot(quantity, where, key, tuple(values[number] for values in mistaken)))
+                slots.append(_Slot(quantity, where, case, key, tuple(values[number] for values in mistaken)))
         return slots
 
     def _order(self, slots: Sequence[_Slot]) -> str:
@@ -237,7 +239,8 @@ class NumberPart:
         if not wrong:
             return RIGHT
         if _is_reordered(answered):
-            return Verdict(Kind.ORDER, f"the right numbers, but not in the order asked for: {self._order(slots)}.")
+            said = f"the right numbers, but not in the order asked for: {self._order(slots)}."
+            return Verdict(Kind.ORDER, said, wrong[0][0].case)
         fitting = [number for number in range(len(self.mistakes)) if _explains(number, answered)]
         accepted = [self.mistakes[number] for number in fitting if self.mistakes[number].accepted]
         if accepted:
@@ -246,17 +249,17 @@ class NumberPart:
         unit = _unit_slip([pair for pair in answered if pair[0].quantity == slot.quantity])
         if unit:
             said = f"right but for the unit, {slot.quantity.unit} is asked for: {unit} were mixed up."
-            return Verdict(Kind.UNIT, slot.about(said))
+            return slot.verdict(Kind.UNIT, said)
         further = [pair for pair in wrong if not pair[0].is_rounded(pair[1])]
         if not further:
             said = "give more digits" if slot.quantity.unit else "a whole number is asked for"
-            return Verdict(Kind.ROUNDED, slot.about(f"close, but not rounded as it should be: {said}."))
+            return slot.verdict(Kind.ROUNDED, f"close, but not rounded as it should be: {said}.")
         slot, _ = further[0]
         here = [number for number in range(len(self.mistakes)) if _explains(number, further[:1])]
         if here:
             says = ", or if ".join(self.mistakes[number].says for number in fitting or here)
-            return Verdict(Kind.MISTAKE, slot.about(f"this comes out if {says}."))
-        return Verdict(Kind.NOT_YET, slot.about(f"not yet. First step: {self.first_step}."))
+            return slot.verdict(Kind.MISTAKE, f"this comes out if {says}.")
+        return slot.verdict(Kind.NOT_YET, f"not yet. First step: {self.first_step}.")
 
 
 @dataclass(frozen=True)
@@ -362,24 +365,40 @@ class Checker:
 
     def cases(self, name: str) -> Cases:
         """The arguments for which a part asks for numbers, in that order; raises InputError for an unknown part."""
+        return Cases(dict(case) for case in self._number_part(name).cases(self._inputs))
+
+    def by_case(self, name: str, answer: Any) -> list[tuple[Any, ...]]:
+        """The numbers of an answer to such a part, those of each case together; fewer where the answer is too short."""
+        part, given = self._number_part(name), _flat(answer)
+        each = len(part.asked)
+        return [tuple(given[each * place :][:each]) for place in range(len(part.cases(self._inputs)))]
+
+    def _number_part(self, name: str) -> NumberPart:
         part = self._exercise.part(name)
         if not isinstance(part, NumberPart):
             raise InputError("part", name, "a part that asks for numbers")
-        return Cases(dict(case) for case in part.cases(self._inputs))
+        return part
 
     def __call__(self, name: str, answer: Any = None, function: Any = None) -> None:
         """Print how an answer was found, and the function where one is asked for."""
         part = self._exercise.part(name)
-        verdicts = {f"{name}": part.judge(self._inputs, answer)}
+        verdicts = [part.judge(self._inputs, answer)]
+        print(f"{name}: {verdicts[0].sentence}")
         if isinstance(part, NumberPart):
-            verdicts[f"{name}, function"] = self._function_verdict(part, function)
-        for what, verdict in verdicts.items():
-            print(f"{what}: {verdict.sentence}")
-        kinds = {verdict.kind for verdict in verdicts.values()}
-        wrong = bool(kinds - {Kind.RIGHT, Kind.BLANK})
-        self._wrong[name] = self._wrong.get(name, 0) + 1 if wrong else 0
-        if self._wrong[name] > 1:
-            print(f"{name}, hint: {part.hint}.")
+            verdicts.append(self._function_verdict(part, function))
+            print(f"{name}, function: {verdicts[1].sentence}")
+            if verdicts[1].case is not None:
+                print(f"{name}, function, called with: {_as_arguments(verdicts[1].case)}")
+        self._hint_at_second_wrong_try(part, {verdict.kind for verdict in verdicts})
+
+    def _hint_at_second_wrong_try(self, part: Part, kinds: set[Kind]) -> None:
+        wrong = self._wrong.get(part.name, 0)
+        if kinds <= {Kind.RIGHT, Kind.BLANK}:
+            self._wrong[part.name] = 0
+        elif not kinds <= {Kind.RIGHT, Kind.BLANK, Kind.UNREADABLE}:  # what cannot be read is no try
+            self._wrong[part.name] = wrong + 1
+            if wrong:
+                print(f"{part.name}, hint: {part.hint}.")
 
     def earned(self, name: str, answer: Any, draw: int | str = FEEDBACK) -> bool:
         """Whether an answer earns the marks: a choice by the notebook's inputs, a function by those and drawn ones."""
@@ -398,9 +417,11 @@ class Checker:
         if not wrong:
             return verdicts[0]
         named = [verdict for verdict in wrong if verdict.kind is Kind.MISTAKE]
-        if named or verdicts[0].kind is not Kind.RIGHT:
-            return (named or verdicts)[0]
-        return Verdict(wrong[0].kind, "right for the inputs above only: it does not follow when they change.")
+        found = (named or wrong)[0]
+        if verdicts[0].kind is Kind.RIGHT and found.kind in {Kind.NOT_YET, Kind.ORDER, Kind.UNIT}:
+            said = "right for the inputs above only: it does not follow when they change."
+            return replace(found, sentence=said)
+        return found
 
 
 def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
@@ -460,6 +481,15 @@ def _with_commas(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _as_arguments(case: Mapping[str, Any]) -> str:
+    """A case as it is written in a call; a notebook imports the module of its inputs, not their class."""
+    modules = {
+        name: f"{type(value).__module__.rpartition('.')[2]}." if is_dataclass(value) else ""
+        for name, value in case.items()
+    }
+    return ", ".join(f"{name}={modules[name]}{value!r}" for name, value in case.items())
+
+
 def _is_stub(function: Callable[..., Any]) -> bool:
     """Whether a function has no more instructions than one whose body is `pass`."""
     code = getattr(function, "__code__", None)
@@ -479,12 +509,23 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _why_no_number(value: Any) -> str:
+def _why_not_so_many(count: int, answer: Any) -> str:
+    """A sentence on what keeps an answer from being so many numbers; empty where nothing does."""
+    given = _flat(answer)
+    is_alone = count > 1 and not isinstance(_plain(answer), (Mapping, list, tuple))
+    wanted = f"a list of {count} numbers" if is_alone else "a number"
+    strange = [why for why in (_why_no_number(value, wanted) for value in given) if why]
+    if strange:
+        return f"{strange[0]}."
+    return "" if len(given) == count else f"numbers asked for: {count}, given: {len(given)}."
+
+
+def _why_no_number(value: Any, wanted: str = "a number") -> str:
     """What keeps a value from being a finite number; empty where it is one."""
     if isinstance(value, str):
-        return f"{_shown(value)} is text: write a number, without quotation marks"
+        return f"{_shown(value)} is text: write {wanted}, without quotation marks or a unit"
     if isinstance(value, bool) or not isinstance(value, Real):
-        return f"{_shown(value)} is of type {type(value).__name__}: write a number"
+        return f"{_shown(value)} is of type {type(value).__name__}: write {wanted}"
     try:
         finite("answer", value)
     except InputError:

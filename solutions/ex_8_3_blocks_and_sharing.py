@@ -113,8 +113,8 @@ assert check.earned("b", totals, draw="marks")
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# **Let the allocator count.** The next cell admits the sequences to a pool, no two tokens alike, and counts what the pool holds. Answer b first. Where the two
-# lines differ, look at the block tables: which sequence has a block more or less than you thought?
+# **Let the allocator count.** The next cells admit the sequences to a pool, no two tokens alike, and count what the pool holds. Answer b first. For each block
+# size in which your numbers differ from the pool's, you see its block tables: which sequence has a block more or less than you thought?
 
 # %% nbgrader={"grade": false, "grade_id": "pool", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib.paging import Pool
@@ -139,12 +139,15 @@ def counted(lengths, block_tokens):
 if b is None:
     print("Answer b, then run this cell again.")
 else:
-    print("you:     ", b)
-    print("the pool:", [counted(**case)[0] for case in check.cases("b")])
-    largest = check.cases("b")[-1]
-    print("its block tables, blocks of", largest["block_tokens"])
-    for length, table in zip(inputs.lengths, counted(**largest)[1]):
-        print(f"    {length:>3} tokens: {table}")
+    yours = check.by_case("b", b)
+    pools = {case["block_tokens"]: counted(**case) for case in check.cases("b")}
+    print("you:     ", yours)
+    print("the pool:", [numbers for numbers, _ in pools.values()])
+    differing = [size for size, mine in zip(pools, yours) if mine != pools[size][0]]
+    for size in differing or inputs.block_sizes[-1:]:
+        print("its block tables, blocks of", size)
+        for length, table in zip(inputs.lengths, pools[size][1]):
+            print(f"    {length:>3} tokens: {table}")
 
 
 # %% [markdown] nbgrader={"grade": true, "grade_id": "why_b", "locked": false, "points": 0, "schema_version": 3, "solution": true, "task": false}
@@ -237,7 +240,8 @@ assert check.earned("d", shared_mib, draw="marks")
 #
 # Tempting, and wrong: c minus one prefix, 9504 − 864 = 8640 MiB. Of $b$ copies $b - 1$ go, 7 × 864. Minus all of them is wrong too: 8 × 324 = 2592 MiB would
 # hold the prefix nowhere. And where $S$ ends within a block, that block is private: after the prefix each request has other tokens in it. Here $S$ is a
-# multiple of 16, which hides this.
+# multiple of 16, which hides this. The common tokens in that block are not gone: each request has them in a block of its own, so its rest begins at $s\,p_0$,
+# not at $S$.
 
 # %% [markdown]
 # ## e. What fits the pool
@@ -280,14 +284,18 @@ assert check.earned("e1", e1) and check.earned("e2", e2) and check.earned("e3", 
 # ## f. One more common block
 #
 # A full block that each of $b$ requests has held privately so far becomes part of their common prefix. Each request stays as long as it was. How many physical
-# blocks are saved, all requests together, for each $b$?
+# blocks are saved, all requests together, for each $b$? The function need not use all that it is given.
 #
 # **Predict, then try.** `held` admits requests whose first blocks are common, and tells how many blocks the pool holds then. Write down what you expect of
 # `held(4, common_blocks=2)` and of `held(4, common_blocks=3)`; then call them, and others, in the answer's cell. Leave each request a private block: the last
 # token of an input is always computed by the request itself, so its block is never found.
 
 # %% nbgrader={"grade": false, "grade_id": "held", "locked": true, "schema_version": 3, "solution": false, "task": false}
+from lib.checks import whole
+
+
 def held(requests, common_blocks, blocks_each=6):
+    whole("common_blocks", common_blocks, at_most=blocks_each)
     common = [0] * (common_blocks * inputs.block_tokens)
     own = (blocks_each - common_blocks) * inputs.block_tokens
     prompts = [common + [1 + number] * own for number in range(requests)]
@@ -296,7 +304,7 @@ def held(requests, common_blocks, blocks_each=6):
 
 
 # %% nbgrader={"grade": false, "grade_id": "f", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def blocks_saved(requests):
+def blocks_saved(requests, block_tokens, kv_bytes_per_token):
     ### BEGIN SOLUTION
     return requests - 1
     ### END SOLUTION

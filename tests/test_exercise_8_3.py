@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lib.checks import InputError
 from lib.exercise_8_3 import BOOK, BOTH, EXERCISE, NEITHER, SHARED_ONLY, Inputs
 from lib.exercises import Checker, Kind, NumberPart
 from lib.paging import Findable, Pool
-from tests.test_exercises import SEEDS, flat, numbers
+from tests.test_exercises import SEEDS, copied, flat, numbers
 from tools import derive
 from tools.notebooks import ROOT, code_cells
 
@@ -110,6 +111,7 @@ def test_hidden_in_the_books_numbers() -> None:
         ("d", "fills in part is shared too"),
         ("d", "held once to its last token"),
         ("d", "subtracted to its last token"),
+        ("d", "the common tokens behind the last full block are forgotten"),
     ]
     for name, words in hidden:
         formula = mistaken(name, words)
@@ -117,8 +119,8 @@ def test_hidden_in_the_books_numbers() -> None:
         check = Checker(EXERCISE, BOOK)
         assert not check.earned(name, formula) and not check.earned(name, formula, draw="marks")
     first = replace(BOOK, block_sizes=BOOK.block_sizes[:1])
-    for mistake in part("a").mistakes:
-        assert numbers(part("a"), first, mistake.formula) == keys(first, "a")
+    for words in ("taken for an empty one", "the used slots", "the bound is taken"):
+        assert numbers(part("a"), first, mistaken("a", words)) == keys(first, "a")
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,23 @@ def test_hidden_in_the_books_numbers() -> None:
         ("d", [8640, 18144, 37152], "KV of the batch at requests 8: this comes out if the prefix is subtracted once"),
         ("d", [2592, 5184, 10368], "KV of the batch at requests 8: this comes out if the prefix is not counted"),
         ("d", [9504, 19008, 38016], "KV of the batch at requests 8: this comes out if the prefix is counted once per"),
+        (
+            "a",
+            [7, 3, 11, 1] * 3,
+            "unused slots at block_tokens 2, length 9: this comes out if the maximum of the example in section 8.3.1",
+        ),
+        ("b", [(46, 23), (52, 13), (56, 7)], "unused slots at block_tokens 2: this comes out if all slots of the blo"),
+        (
+            "d",
+            [3132, 5724, 10908],
+            "KV of the batch at requests 8: this comes out if one request is counted with the prefix alone",
+        ),
+        (
+            "d",
+            [3780, 6372, 11556],
+            "KV of the batch at requests 8: this comes out if the first request is counted twice",
+        ),
+        ("f", [15.75, 33.75, 69.75], "blocks saved at requests 8: this comes out if the saved memory is given in MiB"),
         ("f", [8, 16, 32], "blocks saved at requests 8: this comes out if the common block is taken for free"),
         ("f", [1, 1, 1], "blocks saved at requests 8: this comes out if only one copy goes"),
     ],
@@ -151,6 +170,38 @@ def test_a_mistake_gets_its_sentence(name: str, answer: list[Any], said: str) ->
     verdict = part(name).judge(BOOK, answer)
     assert verdict.kind is Kind.MISTAKE
     assert verdict.sentence.startswith(said)
+
+
+def shared_without_rest_of_prefix(
+    requests: int,
+    input_tokens: int,
+    output_tokens: int,
+    shared_prefix_tokens: int,
+    block_tokens: int,
+    kv_bytes_per_token: int,
+) -> float:
+    """What a student wrote."""
+    own = math.ceil((input_tokens - shared_prefix_tokens + output_tokens - 1) / block_tokens)
+    blocks = shared_prefix_tokens // block_tokens + requests * own
+    return blocks * block_tokens * kv_bytes_per_token / 2**20
+
+
+def test_common_tokens_behind_the_last_full_block_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    check = Checker(EXERCISE, BOOK)
+    check("d", keys(BOOK, "d"), shared_without_rest_of_prefix)
+    numbers_line, function_line, call_line = capsys.readouterr().out.splitlines()
+    assert numbers_line == "d: right."
+    assert function_line.endswith(
+        "this comes out if the common tokens behind the last full block are forgotten: they are in each request's own "
+        "blocks too."
+    )
+    case = copied(call_line, "d")
+    assert shared_without_rest_of_prefix(**case) != part("d").key(**case)
+    for name, asked in case.items():
+        assert f"{name}={asked}" in call_line
+    for _ in range(2):
+        check("d", [1, 2, 3], shared_without_rest_of_prefix)
+    assert "all its tokens behind the shared blocks (not behind the prefix)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -179,6 +230,7 @@ def test_all_classes_are_drawn() -> None:
     assert {i.shared_prefix_tokens % i.block_tokens > 0 for i in DRAWN} == {True, False}
     assert {(i.input_tokens + i.output_tokens - 1) % i.block_tokens > 0 for i in DRAWN} == {True, False}
     assert {len(i.lengths) for i in DRAWN} == {4, 5, 6}
+    assert {i.block_tokens * i.kv_bytes_per_token == 2**20 for i in DRAWN} == {True, False}
     for name in PLACES[1:]:
         asked = EXERCISE.part(name)
         assert {mistake.formula(i) == asked.key(i) for i in DRAWN for mistake in asked.mistakes} == {True, False}
@@ -192,12 +244,56 @@ def test_a_draw_is_refused_in_which_a_mistake_looks_like_the_key_in_another_orde
     assert not EXERCISE.suits(replace(BOOK, output_tokens=round(grown)))
 
 
+def run(inputs: Inputs) -> tuple[list[str], dict[str, Any]]:
+    """The code of the solution's cells, and what its names are after the run with these inputs."""
+    (pair,) = [pair for pair in derive.solutions(ROOT) if derive.exercise_of(Path(pair.name).name) is EXERCISE]
+    sources = [cell["source"] for cell in code_cells(derive.with_inputs(derive.read(pair), inputs))]
+    scope: dict[str, Any] = {}
+    for source in sources:
+        exec(source, scope)
+    return sources, scope
+
+
 @pytest.mark.parametrize("seed", [None, *range(5)])
 def test_the_allocator_in_the_notebook_counts_what_the_keys_say(seed: int | None) -> None:
     inputs = BOOK if seed is None else EXERCISE.variant(seed)
-    (pair,) = [pair for pair in derive.solutions(ROOT) if derive.exercise_of(Path(pair.name).name) is EXERCISE]
-    scope: dict[str, Any] = {}
-    for cell in code_cells(derive.with_inputs(derive.read(pair), inputs)):
-        exec(cell["source"], scope)
+    _, scope = run(inputs)
     assert [scope["counted"](**case)[0] for case in part("b").cases(inputs)] == keys(inputs, "b")
     assert [scope["held"](b, 2) - scope["held"](b, 3) for b in inputs.batches] == flat(keys(inputs, "f"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "sizes"),
+    [
+        ([(4, 23), (10, 13), (14, 7)], [8]),
+        ([4, 23, 10, 13, 14, 7], [8]),
+        (np.array([4.0, 23, 10, 13, 14, 7]), [8]),
+        ([(4, 23), (10, 14), (14, 7)], [4]),
+        ([(4, 23), (14, 12), (6, 6)], [4, 8]),
+        ([(23, 4), (13, 10), (7, 14)], [2, 4, 8]),
+        ([(4, 23), None, (14, 7)], [4, 8]),
+        ([4, 23], [4, 8]),
+        ("4 and 23", [2, 4, 8]),
+        (None, []),
+    ],
+    ids=str,
+)
+def test_block_tables_are_shown_for_the_sizes_in_which_a_student_and_the_pool_differ(
+    answer: Any, sizes: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources, scope = run(BOOK)
+    (cell,) = [source for source in sources if "its block tables" in source]
+    capsys.readouterr()
+    exec(cell, scope | {"b": answer})
+    lines = capsys.readouterr().out.splitlines()
+    assert [int(line.split()[-1]) for line in lines if line.startswith("its block tables")] == sizes
+    assert sum(" tokens: [" in line for line in lines) == len(sizes) * len(BOOK.lengths)
+
+
+def test_held_refuses_more_common_blocks_than_a_request_has() -> None:
+    _, scope = run(BOOK)
+    assert [scope["held"](4, common) for common in (0, 2, 3, 5)] == [24, 18, 15, 9]
+    for common in (7, -1, 2.5):
+        with pytest.raises(InputError, match=f"^common_blocks is {common}; allowed: a whole number from 0 to 6"):
+            scope["held"](4, common_blocks=common)
+    assert scope["held"](4, 7, blocks_each=8) == 11

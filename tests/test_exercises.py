@@ -54,6 +54,14 @@ def numbers(part: NumberPart, inputs: Any, formula: Any = None) -> list[Any]:
     return [(formula or part.key)(**case) for case in part.cases(inputs)]
 
 
+def copied(line: str, name: str) -> Any:
+    """The case in a line of `check`, read as a notebook reads it."""
+    what, _, call = line.partition(", called with: ")
+    assert what == f"{name}, function"
+    modules = {module.__name__.removeprefix("lib."): module for module in MODULES}
+    return eval(f"dict({call})", modules)
+
+
 def flat(values: Sequence[Any]) -> list[Any]:
     return [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
 
@@ -105,7 +113,7 @@ class TestNumbers:
     @pytest.mark.parametrize(
         ("strange", "said"),
         [
-            ("14.4", "'14.4' is text: write a number, without quotation marks."),
+            ("14.4", "'14.4' is text: write a number, without quotation marks or a unit."),
             (math.nan, "nan is no finite number."),
             (-math.inf, "-inf is no finite number."),
             (Decimal("NaN"), "nan is no finite number."),
@@ -121,6 +129,79 @@ class TestNumbers:
         answer[-1] = strange
         verdict = part.judge(BOOK[exercise.number], answer)
         assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said)
+
+    @pytest.mark.parametrize(
+        ("strange", "said"),
+        [
+            ("9504 MiB", "'9504 MiB' is text: write {}, without quotation marks or a unit."),
+            ({1, 2}, "{{1, 2}} is of type set: write {}."),
+        ],
+    )
+    def test_a_list_is_asked_for_where_there_are_many_numbers(
+        self, exercise: Exercise, part: NumberPart, strange: object, said: str
+    ) -> None:
+        asked = {"answer": len(flat(numbers(part, BOOK[exercise.number]))), "case": len(part.asked)}
+        wanted = {what: "a number" if count == 1 else f"a list of {count} numbers" for what, count in asked.items()}
+        verdict = part.judge(BOOK[exercise.number], strange)
+        assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said.format(wanted["answer"]))
+        verdict = part.judge_function(BOOK[exercise.number], lambda **_: strange)
+        assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said.format(wanted["case"]))
+
+    def test_the_numbers_of_a_function_are_counted_for_each_case(self, exercise: Exercise, part: NumberPart) -> None:
+        verdict = part.judge_function(BOOK[exercise.number], lambda **_: [1] * 4)
+        assert verdict.sentence == f"numbers asked for: {len(part.asked)}, given: 4."
+
+    def test_a_function_right_above_only_is_told_a_call_with_which_it_is_not(
+        self, exercise: Exercise, part: NumberPart, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The call can be copied into a notebook, and no right answer stands beside it."""
+        inputs = BOOK[exercise.number]
+        above = part.cases(inputs)
+
+        def follows_not(**case: Any) -> Any:
+            return (
+                part.key(**case) if case in above else [value * 37.123 + 12.3456 for value in flat([part.key(**case)])]
+            )
+
+        def stops(**case: Any) -> Any:
+            return part.key(**case) if case in above else part.key(**case) / None
+
+        for function, said in (
+            (follows_not, "right for the inputs above only: it does not follow when they change."),
+            (stops, "it stops with TypeError: unsupported operand type(s) for /: "),
+        ):
+            Checker(exercise, inputs)(part.name, numbers(part, inputs), function)
+            numbers_line, function_line, call_line = capsys.readouterr().out.splitlines()
+            assert numbers_line == f"{part.name}: right."
+            assert function_line.startswith(f"{part.name}, function: {said}")
+            case = copied(call_line, part.name)
+            assert case in [case for drawn in exercise.draws(FEEDBACK) for case in part.cases(drawn)]
+            assert case not in above
+
+    def test_a_wrong_function_is_told_the_first_call_that_goes_wrong(
+        self, exercise: Exercise, part: NumberPart, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        inputs = BOOK[exercise.number]
+        last = part.cases(inputs)[-1]
+
+        def returns(wrong: Any) -> Any:
+            return lambda **case: wrong if case == last else part.key(**case)
+
+        wild = [value * 37.123 + 12.3456 for value in flat([part.key(**last)])]
+        for wrong in (wild, ["text"] * len(part.asked), [1] * 4, [math.nan] * len(part.asked), [*wild[:-1], None]):
+            if wrong == [None] and len(part.cases(inputs)) == 1:  # then it returns nothing in any case
+                continue
+            Checker(exercise, inputs)(part.name, None, returns(wrong))
+            assert copied(capsys.readouterr().out.splitlines()[-1], part.name) == last
+
+    def test_the_numbers_of_each_case_are_found_in_any_form(self, exercise: Exercise, part: NumberPart) -> None:
+        right = numbers(part, BOOK[exercise.number])
+        check, each = Checker(exercise, BOOK[exercise.number]), len(part.asked)
+        wanted = [tuple(flat([one])) for one in right]
+        for answer in (right, flat(right), tuple(right), dict(enumerate(right)), [*flat(right), 1]):
+            assert check.by_case(part.name, answer) == wanted
+        assert check.by_case(part.name, flat(right)[:-1]) == [*wanted[:-1], wanted[-1][: each - 1]]
+        assert check.by_case(part.name, "text") == [("text",), *[()] * (len(right) - 1)]
 
     def test_a_missing_one_is_counted(self, exercise: Exercise, part: NumberPart) -> None:
         answer = flat(numbers(part, BOOK[exercise.number]))
@@ -542,6 +623,20 @@ def test_a_second_wrong_try_in_a_row_gets_a_hint(capsys: pytest.CaptureFixture[s
         assert (part.hint in capsys.readouterr().out) is hinted
 
 
+def test_what_cannot_be_read_is_no_wrong_try(capsys: pytest.CaptureFixture[str]) -> None:
+    check, part = Checker(exercise_8_1.EXERCISE, exercise_8_1.BOOK), exercise_8_1.EXERCISE.part("b")
+    unreadable: list[tuple[Any, Any]] = [("7 8", None), ([7], None), (None, lambda: 7), (None, lambda **_: 1 / 0)]
+    for answer, function in unreadable * 2:
+        check("b", answer, function)
+        assert part.hint not in capsys.readouterr().out
+    for answer, hinted in [([7, 8], False), ("7 8", False), ([7, 9], True), ("7 8", False), ([7, 9], True)]:
+        check("b", answer)
+        assert (part.hint in capsys.readouterr().out) is hinted
+    for choice, hinted in [("capacity?", False), ("crossing", False), ("capacity?", False), ("crossing", True)]:
+        check("d1", choice)
+        assert (exercise_8_1.EXERCISE.part("d1").hint in capsys.readouterr().out) is hinted
+
+
 def test_a_tolerance_shrinks_before_a_near_mistake() -> None:
     part = NumberPart(
         name="x",
@@ -576,8 +671,9 @@ def test_an_unknown_part_is_named() -> None:
     check = Checker(exercise_8_1.EXERCISE, exercise_8_1.BOOK)
     with pytest.raises(InputError, match=r"^part is 'z'; allowed: one of 'a', 'b'"):
         check("z", 1)
-    with pytest.raises(InputError, match=r"^part is 'd1'; allowed: a part that asks for numbers"):
-        check.cases("d1")
+    for ask in (check.cases, lambda name: check.by_case(name, None)):
+        with pytest.raises(InputError, match=r"^part is 'd1'; allowed: a part that asks for numbers"):
+            ask("d1")
     assert check.cases("b")[1]["context"] == 8192
 
 
