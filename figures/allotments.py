@@ -31,6 +31,8 @@ LEFT_PT, WIDTH_PT = 34, 326
 HEIGHT_PT, LINES_PT, PITCH_PT, BAR_PT, STRIP_PT = 170, 151, 24, 15, 18
 # Room that a letter needs above its slots, and the least width of a slot that is drawn apart from its neighbours.
 LETTER_PT, SLOT_PT = 8, 4
+# Where there is no room for all letters side by side they stand in rows, and there is room for so many of these.
+MOST_ROWS, ROWS_APART = 2, 0.85
 # On either side of a piece that is not too narrow, so that it is seen apart from the next.
 GAP_PT = 0.8
 BLOCKS = (1, 2, 4, 8, 16)
@@ -164,16 +166,9 @@ def _in_every_figure(four: Four) -> tuple[Readout, ...]:
         Readout("slots allotted", four.got.allotted),
         Readout("of them unused", four.got.unused),
         Readout("use, %", four.use),
-        Readout("requests that fit the pool", len(four.fit.requests)),
+        Readout("requests that fit the pool (A to D come again and again)", len(four.fit.requests)),
         Readout("slots free while the next one waits", four.slots - four.fit.allotted),
-    )
-
-
-def _to_move_all(four: Four) -> tuple[Readout, ...]:
-    return (
         Readout("entries of all tables", four.got.entries),
-        Readout("pieces if all KV is moved elsewhere", four.pieces),
-        Readout("time of their copy calls", four.pieces * four.copy_call, "ms", 2, (Clock.ASSUMED,)),
     )
 
 
@@ -184,7 +179,6 @@ def maximum_readouts(**settings: Any) -> tuple[Readout, ...]:
         *_in_every_figure(four),
         Readout("moves while they grew", len(four.got.moves)),
         Readout("tokens moved by them", four.got.tokens_moved),
-        *_to_move_all(four),
     )
 
 
@@ -196,7 +190,8 @@ def blocks_readouts(**settings: Any) -> tuple[Readout, ...]:
         *_in_every_figure(four),
         Readout(f"unused by {', '.join(example.NAMES)}", ", ".join(map(str, tails))),
         Readout("unused at most, whatever the lengths", most_unused(four.load, four.allot, four.block_tokens)),
-        *_to_move_all(four),
+        Readout("pieces if all KV is moved elsewhere", four.pieces),
+        Readout("time of their copy calls", four.pieces * four.copy_call, "ms", 2, (Clock.ASSUMED,)),
     )
 
 
@@ -207,7 +202,6 @@ def sharing_readouts(**settings: Any) -> tuple[Readout, ...]:
         *_in_every_figure(four),
         Readout("blocks saved by sharing", len(four.got.found)),
         Readout("tokens equal but not shared", four.equal_not_shared),
-        *_to_move_all(four),
     )
 
 
@@ -232,17 +226,18 @@ def _ask_the_price_of_one() -> Question:
         four_of(allot=Allot.IN_BLOCKS, block_tokens=block, copy_call=1e-6) for block in (example.BLOCK_TOKENS, 1)
     )
     times = [shown(each.pieces * each.copy_call, "ms", 1) for each in (book, one)]
-    answer = f"{one.got.entries} table entries, not {book.got.entries}"
+    choices = sorted({book.got.entries, 2 * book.got.entries, one.got.entries, book.block_tokens * book.got.entries})
     return Question(
         text=f"Blocks of {book.block_tokens} tokens leave {book.got.unused} slots unused, blocks of a single token "
-        f"{one.got.unused or 'none'}. Name the price.",
-        choices=("there is none", "moves while they grow", answer),
-        answer=answer,
+        f"{one.got.unused or 'none'}. How many entries do the block tables of the four need then, instead of "
+        f"{book.got.entries}?",
+        choices=tuple(map(str, choices)),
+        answer=str(one.got.entries),
         reveals={"block_tokens": one.block_tokens, "copy_call": one.copy_call},
-        because="Each token asks for a block and has an entry of its own. And where all KV is moved elsewhere, a block "
-        f"is a call for keys and one for values in each of {INSTANCE.model.layer_count} layers: {one.pieces} calls "
-        f"instead of {book.pieces}. At an assumed {shown(one.copy_call, 'us')} a call these are {times[1]} instead of "
-        f"{times[0]}.",
+        because=f"That is the price: each of {one.got.used} tokens asks for a block and has an entry of its own. And "
+        "where all KV is moved elsewhere, a block is a call for keys and one for values in each of "
+        f"{INSTANCE.model.layer_count} layers: {one.pieces} calls instead of {book.pieces}. At an assumed "
+        f"{shown(one.copy_call, 'us')} a call these are {times[1]} instead of {times[0]}.",
     )
 
 
@@ -268,6 +263,8 @@ def _why_still(moved: str, settings: Mapping[str, Any]) -> str:
     in_blocks = allot == Allot.IN_BLOCKS
     if moved == "max_tokens" and allot != Allot.MAXIMUM:
         return "Nothing is reserved for a maximum here: slots are taken when tokens come."
+    if moved == "copy_call":
+        return "What copy calls cost is read off beside figure 8-12 only, where blocks are small and many."
     if moved == "block_tokens" and not in_blocks:
         return "Each request has one region, of whatever length; there are no blocks."
     if moved in ("common_tokens", "sharers"):
@@ -336,8 +333,11 @@ def _place_memory(axes: Axes, end: int, got: Allotment, spans: Spans) -> None:
             for name, pieces in zip(example.NAMES, got.requests, strict=True)
             if any(each.start == piece.start for each in pieces)
         )
-        if piece.slots * slot_pt >= LETTER_PT * len(readers):
-            axes.text((piece.start + piece.end) / 2 * slot_pt, BAR_PT + 2, readers, ha="center", va="bottom")
+        in_a_row = min(int(piece.slots * slot_pt / LETTER_PT), len(readers))
+        rows = [readers[at : at + in_a_row] for at in range(0, len(readers), in_a_row)] if in_a_row else []
+        if 0 < len(rows) <= MOST_ROWS:
+            middle = (piece.start + piece.end) / 2 * slot_pt
+            axes.text(middle, BAR_PT + 2, "\n".join(rows), ha="center", va="bottom", linespacing=ROWS_APART)
     axes.text(WIDTH_PT + 8, BAR_PT / 2, str(got.allotted), va="center")
 
 

@@ -228,19 +228,21 @@ def _as_rounding(difference: float | None) -> str:
 
 
 def _ask_where_it_stands() -> Question:
-    token, memory = 9, play_history()
-    place, size = memory.place(token), memory.pool.block_tokens
-    assert place and memory.sequence
+    token, size = 9, 2
+    memory, in_picture = play_history(block_tokens=size), play_history()
+    place, before = memory.place(token), in_picture.place(token)
+    assert place and before and memory.sequence
     table = memory.sequence.table
     logical, physical, offset = place
-    choices = ((logical, physical), (logical, logical), (logical - 1, table[logical - 1]), (physical, logical))
+    choices = ((logical, physical), (logical, logical), (logical - 1, table[logical - 1]), before[:2])
     answer, *_ = told = [f"{one} and {other}" for one, other in choices]
     return Question(
-        text=f"Blocks have {size} slots, and the block table of a sequence reads {', '.join(map(str, table))}. Tokens "
-        f"and blocks are counted from 0. In which logical block is token {token}, and in which physical one?",
+        text=f"The same events in blocks of {size} tokens instead of {in_picture.pool.block_tokens}: the block table "
+        f"of {LOOKED_AT} then reads {', '.join(map(str, table))}. Tokens and blocks are counted from 0. In which "
+        f"logical block is token {token}, and in which physical one?",
         choices=tuple(sorted(told)),
         answer=answer,
-        reveals={"token": token},
+        reveals={"token": token, "block_tokens": size},
         because=f"{token} = {logical} × {size} + {offset}, so it has offset {offset} in logical block {logical}, and "
         f"entry {logical} of the table points at physical block {physical}. Attention asks for the logical place only.",
     )
@@ -257,7 +259,7 @@ TABLE_EXPLORATION = Exploration(
     question=_ask_where_it_stands,
     in_view=("events", "block_tokens", "token"),
     settings={
-        "token 9": {"token": 9},
+        "token 9 in blocks of 4": {"token": 9},
         "token 9 in blocks of 2": {"token": 9, "block_tokens": 2},
         "as B has ended": {"events": 3, "token": 2},
     },

@@ -28,9 +28,8 @@ from lib.units import GIB, shown
 SMALL, LARGE = recorded()
 RECORDED = EqualRequests()
 BLOCK_BYTES = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes, BLOCK_TOKENS).bytes_of(BLOCK_TOKENS)
-# All but one block of the largest pool in which somebody is still preempted; a slider reaches it.
+# All but one block of the largest pool in which somebody is still preempted.
 ALMOST_ALL = RECORDED.blocks_of_all - 2
-LEAST, MOST, EVERY = 134, 2598, 4
 AXIS_ENDS, FEWEST_AGAIN = (1000, 1500, 2000, 3000, 5000, 10000, 20000), 1000
 # Runs of more requests, and those in which prompts thrash, take longer: fewer sizes keep a move short.
 _SIZES, _FEWER, _MANY_REQUESTS = 60, 20, 8
@@ -53,7 +52,7 @@ class Sizes(StrEnum):
 
 def load_at(requests: int, output: int, token_budget: int, gate: str, reserve_blocks: int) -> EqualRequests:
     """The requests and rules that the figure's parameters describe; the reserve counts by its own gate only."""
-    reserve = whole("reserve_blocks", reserve_blocks, at_most=MOST)
+    reserve = whole("reserve_blocks", reserve_blocks, at_most=AXIS_ENDS[-1] - 1)
     gate = one_of("gate", gate, Gate)
     return EqualRequests(requests, output, token_budget, gate, reserve if gate == Gate.RESERVE else 0)
 
@@ -80,7 +79,7 @@ def _outcome(load: EqualRequests, blocks: int) -> Outcome:
 def pool_size(
     *,
     sizes: Annotated[Sizes, Choice("pool sizes", tuple(Sizes))] = Sizes.MEASURED,
-    blocks: Annotated[int, Slider("blocks", LEAST, MOST, EVERY)] = SMALL.blocks,
+    blocks: Annotated[int, Slider("blocks", RECORDED.blocks_of_one, AXIS_ENDS[0], 1)] = SMALL.blocks,
     gate: Annotated[Gate, Choice("lets in for", tuple(Gate))] = Gate.WHOLE_SEQUENCE,
     requests: Annotated[int, Slider("requests", 2, 16, 1)] = REQUESTS,
     output: Annotated[int, Slider("outputs of each", 64, 1024, 64)] = OUTPUT,

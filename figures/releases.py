@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
@@ -23,6 +24,7 @@ from lib.block_reuse import (
     MOST_SHARERS,
     PREFIX_BLOCKS,
     SHARED_BLOCK,
+    VALUE_SIZE,
     Ending,
     Kind,
     Moment,
@@ -33,14 +35,15 @@ from lib.blocks import State
 from lib.cancellation import Cancellation, cancel, recorded
 from lib.checks import whole
 from lib.clocks import Clock
+from lib.step_time import NS
 from lib.units import shown
 
 LEFT_PT, WIDTH_PT = 92, 314
 BOOK_STEP_S, BOOK_NEEDS = 0.03, 100
 # Heights on the page, of the first figure and of the second.
 COUNTS_PT, EVENTS_PT, EVENTS_HEIGHT_PT, POOL_PT, POOL_HEIGHT_PT = 282, 120, 138, 76, 22
-CANCEL_PT, AXIS_PT, RECORDED_PT, STEPS_PT, WAITING_PT, LANE_PT, BLOCKS_PT = 268, 70, 238, 196, 160, 12, 62
-BOOK_EVENT = 5
+CANCEL_PT, RECORDED_PT, BORDER_PT = 284, 254, 230
+STEPS_PT, WAITING_PT, LANE_PT, AXIS_PT, BLOCKS_PT = 196, 160, 12, 70, 62
 MOST_EVENTS = len(story(MOST_SHARERS, MOST_IN_FLIGHT, Rule.AFTER_STEP, Ending.FIRST_ADMITTED))
 # What attention may differ by when only the order of its sums does, with much to spare.
 ROUNDING = 1e-9
@@ -58,6 +61,20 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
 }
 _OVER_HATCH = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 Box = tuple[float, float, float, float]  # left, bottom, width and height
+
+
+def _told(in_flight: int, rule: Rule) -> tuple[Moment, ...]:
+    """The story of the book's two sharers."""
+    return story(2, in_flight, rule, Ending.FIRST_ADMITTED)
+
+
+def _event_of(kind: Kind, moments: Sequence[Moment]) -> int:
+    """The number of the last event of a kind."""
+    return max(place for place, moment in enumerate(moments, start=1) if moment.event.kind is kind)
+
+
+# After it the count is 0, and a step is still in flight.
+BOOK_EVENT = _event_of(Kind.ENDED, _told(1, Rule.AFTER_STEP))
 
 
 def reference_counts(
@@ -81,7 +98,10 @@ def reference_counts(
         axes = box(page, 0, 0, style.WIDTH_PT, COUNTS_PT)
         axes.set(xlim=(0, style.WIDTH_PT), ylim=(0, COUNTS_PT))
         axes.set_axis_off()
-        told = [text[moment.event.kind].format(who=moment.event.who) for moment in moments]
+        told = [
+            text[moment.event.kind].format(who=moment.event.who, requests=", ".join(moment.holders[SHARED_BLOCK]))
+            for moment in moments
+        ]
         looked_at = text["event"].format(place=place, count=len(moments), told=told[place - 1])
         axes.text(14, 266, looked_at, color=style.LIMIT)
         _draw_events(axes, moments, place, text)
@@ -118,18 +138,12 @@ def counts_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("its state", state.name.lower()),
         Readout("free blocks", now.free),
         Readout("blocks that wait for a step", now.states.count(State.WAITING)),
-        Readout("largest error of attention in a step", "no step yet" if now.error is None else now.error, digits=2),
+        Readout(
+            f"largest error of attention in a step (values are about {VALUE_SIZE:.0f} in size)",
+            "none in flight so far" if now.error is None else now.error,
+            digits=2,
+        ),
     )
-
-
-def _event_of(kind: Kind, moments: Sequence[Moment]) -> int:
-    """The number of the first event of a kind."""
-    return next(place for place, moment in enumerate(moments, start=1) if moment.event.kind is kind)
-
-
-def _told(in_flight: int, rule: Rule) -> tuple[Moment, ...]:
-    """The story of the book's two sharers."""
-    return story(2, in_flight, rule, Ending.FIRST_ADMITTED)
 
 
 def _ask_for_the_blocks() -> Question:
@@ -138,17 +152,20 @@ def _ask_for_the_blocks() -> Question:
     error, after_step = wrong[taken - 1].error, right[-1].error
     assert error is not None and after_step is not None
     off = f"off by {error:.1f}"
-    count = right[BOOK_EVENT - 1].references[SHARED_BLOCK]
+    ended = right[BOOK_EVENT - 1]
+    (step,), count = ended.steps, ended.references[SHARED_BLOCK]
     return Question(
-        text=f"Event {BOOK_EVENT}: A and B have ended, and the count is {count}. May N take the blocks now? One step "
-        "is in flight, which computes the last outputs of A and B. Suppose the engine gives the blocks back at once, "
-        "and N writes its KV: what does that step's attention become?",
-        choices=("the same: the count is 0", "off by rounding only", off),
-        answer=off if error > ROUNDING else "the same: the count is 0",
+        text=f"Event {BOOK_EVENT}: the scheduler knows that step {step} gives the last output of B, so B lets go of "
+        f"its blocks, as A has done before, and the count is {count}. Step {step} still runs. A newcomer, N, wants the "
+        "blocks; its KV comes from the host, by a copy that does not queue behind the step. Suppose the engine gives "
+        f"them to N at once: what does the attention of step {step} become, where values are about {VALUE_SIZE:.0f} in "
+        "size?",
+        choices=(f"the same: the count is {count}", "off by rounding only", off),
+        answer=off if error > ROUNDING else f"the same: the count is {count}",
         reveals={"rule": Rule.AT_ONCE, "event": taken},
-        because="N may not. The step goes by the block tables of A and B and reads what N has written there, so a user "
-        f"gets a wrong last output. If N waits for the step, the error is {after_step:.1f}. Free means two things: no "
-        "table refers to a block, and no submitted step touches it.",
+        because=f"N may not have them yet. Step {step} goes by the block table of B and reads the KV of N there, so "
+        f"the user of B gets a wrong last output. If N waits for the step, the error is {after_step:.1f}. Free means "
+        "two things: no table refers to a block, and no submitted step touches it.",
     )
 
 
@@ -172,7 +189,7 @@ COUNTS_EXPLORATION = Exploration(
         },
         "one of two steps complete": {
             "in_flight": 2,
-            "event": _event_of(Kind.COMPLETE, _told(2, Rule.AFTER_STEP)),
+            "event": _event_of(Kind.COMPLETE, _told(2, Rule.AFTER_STEP)) - 1,
         },
     },
     readouts=counts_readouts,
@@ -205,6 +222,7 @@ def cancel_and_release(
         dashed = (0, (4, 2))
         axes.plot([1e3 * run.freed_s] * 2, [AXIS_PT, STEPS_PT + LANE_PT + 6], color=style.LIMIT, linestyle=dashed)
         _draw_recorded(axes, text)
+        _draw_border(page, run, text)
         _draw_steps(axes, run, text)
         _draw_waiting(axes, run, needs_blocks, text)
         _draw_blocks(axes, run, needs_blocks, text)
@@ -225,7 +243,9 @@ def cancel_readouts(**settings: Any) -> tuple[Readout, ...]:
         ),
         Readout("the same by the model", run.freed_s, "ms", 2, (Clock.ASSUMED,)),
         Readout("free blocks before and after", f"{run.levels[0].free} → {run.free_after}"),
-        Readout("the waiting request gets its blocks", run.admitted_s, "ms", 2, (Clock.ASSUMED,)),
+        Readout("the other request gets its blocks", run.admitted_s, "ms", 2, (Clock.ASSUMED,))
+        if run.admitted_s
+        else Readout("the other request gets its blocks", "at once, as enough are free"),
         Readout("free blocks at the end", run.levels[-1].free),
     )
 
@@ -236,9 +256,10 @@ def _ask_when_it_starts() -> Question:
     this_step = run.steps[0].end_ns / 1e6
     answer = shown(run.admitted_s, "ms")
     return Question(
-        text=f"{seen.free_before} blocks are free, and a request for {BOOK_NEEDS} waits. r3, which has "
-        f"{seen.request_blocks}, is cancelled half-way through a step of {shown(BOOK_STEP_S, 'ms')}, behind which "
-        "another one is submitted already. When does the waiting request get its blocks?",
+        text=f"{seen.free_before} blocks are free, and a request for {BOOK_NEEDS} waits. r3, the request that is "
+        f"cancelled, has {seen.request_blocks}. The call comes half-way through a step of {shown(BOOK_STEP_S, 'ms')}, "
+        "behind which another one is submitted already, and r3 is in both. When does the waiting request get its "
+        "blocks?",
         choices=(
             f"{shown(seen.returned_s, 'ms', 2)}, when the call returns",
             f"{this_step:g} ms, when this step is complete",
@@ -356,6 +377,16 @@ def _draw_recorded(axes: Axes, text: Mapping[str, str]) -> None:
     _label(axes, times[2], RECORDED_PT - 18, freed, _roomier_side(axes, times[2]))
 
 
+def _draw_border(page: Figure, run: Cancellation, text: Mapping[str, str]) -> None:
+    """A line between what was recorded and the model, its name, and why the request is in a further step, if it is."""
+    width, height = page.get_size_inches() * 72
+    ends = [14 / width, (LEFT_PT + WIDTH_PT) / width]
+    page.add_artist(Line2D(ends, [BORDER_PT / height] * 2, color=style.INK, linewidth=style.THIN_PT))
+    write(page, 14, BORDER_PT - 13, text["model"], bbox=_OVER_HATCH)
+    if run.steps[0].end_ns < run.returned_s * NS:
+        write(page, LEFT_PT + WIDTH_PT, BORDER_PT - 13, text["one_more"], ha="right", color=style.LIMIT)
+
+
 def _draw_steps(axes: Axes, run: Cancellation, text: Mapping[str, str]) -> None:
     """The steps of the model on the device, by whether the cancelled request is in them, up to the end of the axis."""
     _name_lane(axes, STEPS_PT + LANE_PT / 2, text["steps"])
@@ -370,12 +401,14 @@ def _draw_steps(axes: Axes, run: Cancellation, text: Mapping[str, str]) -> None:
 
 
 def _draw_waiting(axes: Axes, run: Cancellation, needs_blocks: int, text: Mapping[str, str]) -> None:
-    """The request that waits: a dotted line until it gets its blocks, then a bar."""
+    """The other request: a dotted line while it waits for its blocks, then a bar."""
     admitted, (left, end) = 1e3 * run.admitted_s, axes.get_xlim()
     _name_lane(axes, WAITING_PT + LANE_PT / 2, text["waits"])
-    axes.plot([left, admitted], [WAITING_PT + LANE_PT / 2] * 2, color=style.INK, linestyle=(0, (1, 1)))
+    if admitted:
+        axes.plot([left, admitted], [WAITING_PT + LANE_PT / 2] * 2, color=style.INK, linestyle=(0, (1, 1)))
     axes.broken_barh([(admitted, end - admitted)], (WAITING_PT, LANE_PT), **LOOKS[State.HELD.name])
-    gets = text["gets"].format(blocks=needs_blocks, time=shown(run.admitted_s, "ms", 1))
+    told = text["gets" if admitted else "gets_at_once"]
+    gets = told.format(blocks=needs_blocks, time=shown(run.admitted_s, "ms", 1))
     _label(
         axes,
         admitted,

@@ -1,9 +1,10 @@
 """When a block may be taken again: a story of requests that share two blocks, end, and leave a step in flight.
 
 The sharers A, B, ... have the same first tokens; each also has a tail of its own. Steps are submitted in which each of
-them computes one more output. Then they end, as an engine that runs ahead knows before the last step is complete, and
-the request N asks for the whole pool. Pool, KV and attention are real; the device is simulated: a step reads last
-thing before it is complete, and the KV of N comes by a copy of its own, which waits for no step.
+them computes one more output. Then one ends, as an engine that runs ahead knows which step is the last of a request
+before that step is complete; the others go on with one step more and end, too. Then the request N asks for the whole
+pool. Pool, KV and attention are real; the device is simulated: a step reads last thing before it is complete, and the
+KV of N comes by a copy of its own, which waits for no step.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _TAIL_TOKENS = BLOCK_TOKENS  # of each sharer, of which the first is in its prom
 _FIRST_OF_NEWCOMER = len(_PREFIX) + MOST_SHARERS * _TAIL_TOKENS
 _TOKENS = _FIRST_OF_NEWCOMER + POOL_BLOCKS * BLOCK_TOKENS
 _QUERIES, _KEYS, _VALUES = np.random.default_rng(8).normal(size=(3, _TOKENS, HEADS, HEAD_DIM))
+# What an error of attention is to be compared with.
+VALUE_SIZE = float(_VALUES.std())
 
 
 class Rule(StrEnum):
@@ -103,11 +106,18 @@ def _told(sharers: int, in_flight: int, rule: Rule, ending: Ending) -> tuple[Mom
         engine.admit(name)
     for number in steps:
         engine.submit(number)
-    for name in names if ending is Ending.FIRST_ADMITTED else reversed(names):
+    in_order = names if ending is Ending.FIRST_ADMITTED else names[::-1]
+    engine.end(in_order[0])
+    if steps:
+        engine.complete(steps.pop(0))
+        steps.append(str(in_flight + 1))
+        engine.submit(steps[-1])
+    for name in in_order[1:]:
         engine.end(name)
-    engine.let_newcomer_ask()
+    is_in = engine.let_newcomer_ask()
     for number in steps:
         engine.complete(number)
+        is_in = is_in or engine.admit_newcomer()
     return tuple(engine.moments)
 
 
@@ -163,19 +173,21 @@ class _Engine:
         self._pool.release(self._requests.pop(name))
         self._note(Kind.ENDED, name)
 
-    def let_newcomer_ask(self) -> None:
-        if not self._admit_newcomer():
+    def let_newcomer_ask(self) -> bool:
+        """Whether the newcomer gets all blocks at once."""
+        is_in = self.admit_newcomer()
+        if not is_in:
             self._note(Kind.REFUSED, NEWCOMER)
+        return is_in
 
     def complete(self, number: str) -> None:
         self._errors_of_complete += [read.error(self._kv) for read in self._reads.pop(number)]
         if number in self._not_reported:
             self._pool.complete(self._not_reported.pop(number))
         self._note(Kind.COMPLETE, number)
-        if NEWCOMER not in self._requests:
-            self._admit_newcomer()
 
-    def _admit_newcomer(self) -> bool:
+    def admit_newcomer(self) -> bool:
+        """Give the newcomer all blocks, if they are free; otherwise nothing happens."""
         tokens = list(range(_FIRST_OF_NEWCOMER, _TOKENS))
         if not self._pool.can_admit(tokens):
             return False

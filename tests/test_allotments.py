@@ -19,6 +19,7 @@ from figures.words import LANGUAGES
 from lib.allotment import NAMES, Allot, Piece
 from lib.memory import pages_for
 
+FIT = "requests that fit the pool (A to D come again and again)"
 FAMILY = ("reserved-maximum", "paged-allotment", "shared-prefix-blocks")
 IN_BLOCKS, GROWS = {"allot": Allot.IN_BLOCKS}, {"allot": Allot.AS_IT_GROWS}
 ELSEWHERE: tuple[dict[str, Any], ...] = (
@@ -141,6 +142,27 @@ def test_each_name_in_memory_stands_above_what_that_request_reads() -> None:
     assert list(letters.values()).count("AB") == 2
 
 
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ({"sharers": 4}, ["AB\nCD", "AB\nD"]),
+        ({"sharers": 4, "c": 9}, ["AB\nCD"] * 2),
+        ({"sharers": 3}, ["AB\nC", "AB"]),
+        ({"block_tokens": 2}, ["A\nB"] * 4),
+        ({"sharers": 4, "block_tokens": 16, "common_tokens": 9, "a": 1}, []),
+    ],
+    ids=str,
+)
+def test_the_names_over_shared_blocks_stand_in_two_rows_where_one_is_too_short(
+    settings: dict[str, Any], names: list[str]
+) -> None:
+    figure = entry("8-13").figure(**settings)
+    told = [text for text in figure.axes[0].texts if text.get_position()[1] == allotments.BAR_PT + 2]
+    several = [text.get_text() for text in sorted(told, key=lambda text: text.get_position()[0])]
+    assert [text for text in several if len(text) > 1] == names
+    guard(figure, "8-13")
+
+
 def in_slots_exactly(place: float) -> float:
     return round(place * MEMORY_END / WIDTH_PT, 6)
 
@@ -161,7 +183,7 @@ def readouts(slug: str, **settings: Any) -> dict[str, str]:
 
 def test_readouts_at_the_book_values() -> None:
     maximum, blocks, sharing = map(readouts, FAMILY)
-    names = "slots allotted", "of them unused", "use, %", "requests that fit the pool"
+    names = "slots allotted", "of them unused", "use, %", FIT
     assert [maximum[name] for name in names] == ["64", "22", "66", "4"]
     assert [blocks[name] for name in names] == ["52", "10", "81", "5"]
     assert [sharing[name] for name in names] == ["44", "10", "77", "7"]
@@ -184,7 +206,7 @@ def test_smaller_blocks_waste_less_and_cost_entries_and_calls(block: int) -> Non
 
 def test_growing_wastes_no_slot_and_holds_no_more_requests() -> None:
     shown = readouts("8-11", **GROWS)
-    assert (shown["of them unused"], shown["requests that fit the pool"]) == ("0", "4")
+    assert (shown["of them unused"], shown[FIT]) == ("0", "4")
     assert (shown["slots free while the next one waits"], shown["moves while they grew"]) == ("22", "17")
     assert shown["tokens moved by them"] == "53"
 
@@ -199,7 +221,7 @@ def test_only_full_blocks_are_shared(common: int, saved: str, equal: str) -> Non
     ("slug", "answer", "told_there"),
     [
         ("reserved-maximum", "33 %", {"use, %": "33", "slots allotted": "128"}),
-        ("paged-allotment", "42 table entries, not 13", {"entries of all tables": "42", "of them unused": "0"}),
+        ("paged-allotment", "42", {"entries of all tables": "42", "of them unused": "0"}),
         ("shared-prefix-blocks", "1", {"blocks saved by sharing": "1", "slots allotted": "48"}),
     ],
 )
@@ -210,11 +232,23 @@ def test_the_setting_that_an_answer_reveals_shows_it(slug: str, answer: str, tol
     assert {name: shown[name] for name in told_there} == told_there
 
 
-def test_the_price_is_told_in_calls_and_time() -> None:
-    because = entry("paged-allotment").exploration.question().because
+def test_the_price_is_told_in_entries_calls_and_time() -> None:
+    question = entry("paged-allotment").exploration.question()
+    assert question.choices == ("13", "26", "42", "52")
+    because = question.because
     calls = 42 * 36 * 2, 13 * 36 * 2
     assert f"{calls[0]} calls instead of {calls[1]}" in because
     assert f"{calls[0] / 1e3:.1f} ms instead of {calls[1] / 1e3:.1f} ms" in because
+
+
+@pytest.mark.parametrize("slug", FAMILY)
+def test_copy_calls_are_priced_where_their_time_is_a_control_in_view(slug: str) -> None:
+    explorer = explore(slug)
+    is_priced = "copy_call" in entry(slug).exploration.in_view
+    assert is_priced == (slug == "paged-allotment")
+    assert any("copy calls" in readout.label for readout in explorer.readouts) == is_priced
+    explorer.widgets["copy_call"].value = 2.0
+    assert explorer.line.startswith("What copy calls cost is read off beside figure 8-12 only") != is_priced
 
 
 @pytest.mark.parametrize("most", [8, 12])

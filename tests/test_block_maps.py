@@ -122,6 +122,15 @@ def test_the_picture_shows_blocks_entries_and_arrows(events: int, block_tokens: 
     assert [end for _, (end, _) in arrows(page)] == [lefts[block] + width / 2 for block in table]
 
 
+def test_the_question_is_about_a_place_that_the_first_picture_does_not_show() -> None:
+    question = entry("block-table").exploration.question()
+    assert question.answer == "4 and 6"
+    assert question.reveals == {"token": 9, "block_tokens": 2}
+    shown = [readout.amount for readout in table_readouts(**settings_of("block-table", **question.reveals))]
+    assert shown[:2] == [4, 6]
+    assert entry("block-table").exploration.settings["token 9 in blocks of 4"] == {"token": 9}
+
+
 def test_the_picture_frames_the_place_of_the_token() -> None:
     page = entry("block-table").figure(token=9)
     width, lefts = block_maps._columns(4, 4)

@@ -34,6 +34,12 @@ def test_both_languages_have_the_same_keys_and_places(slug: str) -> None:
     assert {key: places(text) for key, text in english.items()} == {key: places(text) for key, text in chinese.items()}
 
 
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_step_of_the_scheduler_has_one_name_in_chinese(slug: str) -> None:
+    other_name = re.compile("(?<!逐)(?<!同)步")
+    assert not [text for text in words("zh", slug).values() if other_name.search(text)]
+
+
 def places(text: str) -> list[str]:
     return sorted(name for _, name, _, _ in Formatter().parse(text) if name is not None)
 

@@ -11,6 +11,7 @@ from lib.block_reuse import (
     POOL_BLOCKS,
     PREFIX_BLOCKS,
     SHARED_BLOCK,
+    VALUE_SIZE,
     Ending,
     Kind,
     Moment,
@@ -45,9 +46,11 @@ def test_the_book_goes_from_two_references_to_none_and_waits_for_the_step() -> N
         ("finds", "B", 2, State.HELD, 4, ()),
         ("submitted", "1", 2, State.HELD, 4, ("1",)),
         ("ended", "A", 1, State.HELD, 4, ("1",)),
-        ("ended", "B", 0, State.WAITING, 4, ("1",)),
-        ("refused", "N", 0, State.WAITING, 4, ("1",)),
-        ("complete", "1", 0, State.IDLE, 8, ()),
+        ("complete", "1", 1, State.HELD, 5, ()),
+        ("submitted", "2", 1, State.HELD, 5, ("2",)),
+        ("ended", "B", 0, State.WAITING, 5, ("2",)),
+        ("refused", "N", 0, State.WAITING, 5, ("2",)),
+        ("complete", "2", 0, State.IDLE, 8, ()),
         ("takes", "N", 1, State.HELD, 0, ()),
     ]
 
@@ -55,7 +58,7 @@ def test_the_book_goes_from_two_references_to_none_and_waits_for_the_step() -> N
 def test_given_back_at_once_the_blocks_are_taken_from_under_the_step() -> None:
     moments = story(2, 1, Rule.AT_ONCE, Ending.FIRST_ADMITTED)
     taken = kinds(moments).index(Kind.TAKES)
-    assert moments[taken].steps == ("1",)
+    assert moments[taken].steps == ("2",)
     assert path(moments, lambda moment: moment.states[SHARED_BLOCK]) == [State.HELD, State.IDLE, State.HELD]
     assert all(moment.error is None or moment.error < ROUNDING for moment in moments[:taken])
     assert all((moment.error or 0) > 0.1 for moment in moments[taken:])
@@ -126,8 +129,29 @@ def test_who_ends_first_makes_no_difference_to_the_count() -> None:
 
 def test_with_two_steps_in_flight_one_is_not_enough() -> None:
     moments = story(2, 2, Rule.AFTER_STEP, Ending.FIRST_ADMITTED)
-    first = moments[kinds(moments).index(Kind.COMPLETE)]
-    assert (first.references[SHARED_BLOCK], first.states[SHARED_BLOCK], first.free) == (0, State.WAITING, 4)
+    asked = kinds(moments).index(Kind.REFUSED)
+    first = moments[asked + 1]
+    assert (first.event, first.steps) == ((Kind.COMPLETE, "2"), ("3",))
+    assert (first.references[SHARED_BLOCK], first.states[SHARED_BLOCK], first.free) == (0, State.WAITING, 5)
+
+
+@each_story
+def test_the_others_go_on_with_a_step_of_their_own_after_one_has_ended(
+    sharers: int, in_flight: int, rule: Rule, ending: Ending
+) -> None:
+    moments = story(sharers, in_flight, rule, ending)
+    ended = kinds(moments).index(Kind.ENDED)
+    later = [moment for moment in moments[ended:] if moment.event.kind is Kind.SUBMITTED]
+    assert len(later) == bool(in_flight)
+    gone = moments[ended].event.who
+    for moment in later:
+        assert len(moment.holders[SHARED_BLOCK]) == sharers - 1
+        assert gone not in moment.holders[SHARED_BLOCK]
+        assert len(moment.steps) == in_flight
+
+
+def test_values_are_about_1_in_size() -> None:
+    assert abs(VALUE_SIZE - 1) < 0.1
 
 
 @pytest.mark.parametrize("sharers", [1, 5])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from figures.exploration import book_values
+from figures.exploration import Slider, book_values, controls_of
 from figures.explorer import explore
 from figures.guard import guard
 from figures.pools import FLOOR_PT, HEIGHT_PT, SMALL, Sizes, load_at
@@ -50,7 +50,7 @@ def test_other_loads_were_not_measured() -> None:
 def test_the_readouts_at_the_recorded_pools() -> None:
     assert readouts()["tokens computed once more"] == "1,805"
     assert readouts()["pool"] == "1.00 GiB"
-    assert readouts(blocks=910)["preemptions"] == "0"
+    assert readouts(blocks=909)["preemptions"] == "0"
     assert readouts(sizes=Sizes.ALL, gate=Gate.FINAL_SIZE)["most of any size drawn"] == "none in any"
 
 
@@ -71,6 +71,12 @@ def test_the_reserve_counts_by_its_own_gate_only() -> None:
     explorer.widgets["reserve_blocks"].value = 64
     assert "Only the gate with a reserve" in explorer.line
     assert load_at(4, 512, 512, Gate.RESERVE, 40).reserve_blocks == 40
+
+
+def test_the_cursor_stops_at_what_is_named_and_at_the_end_of_the_axis() -> None:
+    control = controls_of(POOL_SIZE.draw)["blocks"]
+    assert isinstance(control, Slider) and control.step == 1
+    assert control.low <= 128 and control.high == POOL_SIZE.figure().axes[0].get_xlim()[1]
 
 
 def test_what_can_never_fit_is_one_sentence() -> None:

@@ -16,11 +16,13 @@ from figures.releases import (
     AXIS_PT,
     BLOCKS_PT,
     COUNTS_EXPLORATION,
+    LANE_PT,
     LEFT_PT,
     LOOKS,
     MOST_EVENTS,
     POOL_HEIGHT_PT,
     POOL_PT,
+    WAITING_PT,
     WIDTH_PT,
     moments_of,
 )
@@ -31,11 +33,11 @@ from lib.cancellation import cancel, recorded
 from lib.units import shown
 
 COUNTS, CANCEL = entry("reference-counts"), entry("cancel-and-release")
-BOOK = {"event": 5, "sharers": 2, "in_flight": 1, "rule": Rule.AFTER_STEP, "ending": Ending.FIRST_ADMITTED}
+BOOK = {"event": 7, "sharers": 2, "in_flight": 1, "rule": Rule.AFTER_STEP, "ending": Ending.FIRST_ADMITTED}
 STORIES = [
     {},
-    {"event": 7},
-    {"rule": Rule.AT_ONCE, "event": 6},
+    {"event": 9},
+    {"rule": Rule.AT_ONCE, "event": 8},
     {"rule": Rule.AT_ONCE, "in_flight": 0, "event": 1},
     {"sharers": 4, "in_flight": 2, "event": MOST_EVENTS},
     {"sharers": 3, "in_flight": 2, "rule": Rule.AT_ONCE, "ending": Ending.LAST_ADMITTED, "event": 10},
@@ -132,19 +134,19 @@ def test_the_pool_and_the_lines_are_those_after_the_event_looked_at(settings: di
     told = [text.get_text() for text in visible_texts(figure)]
     assert f"free: {now.free}" in told
     assert any(text.startswith(f"event {place} of {len(moments)}: ") for text in told)
-    error = "no step has been submitted yet" if now.error is None else f"so far: {now.error:.2f}"
+    error = "no step has been in flight so far" if now.error is None else f"so far: {now.error:.2f}"
     assert any(text.endswith(error) for text in told)
 
 
 def test_the_readouts_at_the_book_values() -> None:
     told = {readout.label: str(readout) for readout in explore("reference-counts").readouts}
     assert told == {
-        "event": "5 of 8",
+        "event": "7 of 10",
         "references to a shared block, up to here": "1-2-1-0",
         "its state": "waiting",
-        "free blocks": "4",
-        "blocks that wait for a step": "4",
-        "largest error of attention in a step": "0.00",
+        "free blocks": "5",
+        "blocks that wait for a step": "3",
+        "largest error of attention in a step (values are about 1 in size)": "0.00",
     }
 
 
@@ -153,10 +155,10 @@ def test_the_wrong_rule_makes_the_error_jump() -> None:
     answer = explorer.question.answer
     assert answer.startswith("off by ") and answer != "off by rounding only"
     explorer.predict(answer)
-    assert explorer.settings == BOOK | {"rule": Rule.AT_ONCE, "event": 6}
+    assert explorer.settings == BOOK | {"rule": Rule.AT_ONCE, "event": 8}
     error = explorer.readouts[-1].amount
     assert isinstance(error, float) and answer == f"off by {error:.1f}"
-    explorer.move(event=5)
+    explorer.move(event=7)
     assert str(explorer.readouts[-1]) == "0.00"
 
 
@@ -170,19 +172,26 @@ def test_named_settings_show_what_they_say() -> None:
     )
     assert at_once.event.kind == harmless.event.kind == Kind.TAKES
     assert (at_once.error or 0) > 0.1 and harmless.error is None
-    assert (half.event, half.steps) == ((Kind.COMPLETE, "1"), ("2",))
+    assert (half.event, half.steps) == ((Kind.COMPLETE, "2"), ("3",))
     assert half.states[SHARED_BLOCK] is State.WAITING
 
 
 def test_the_lines_beside_the_first_figure_are_true() -> None:
     explorer = explore("reference-counts")
-    explorer.widgets["event"].value = 8
-    explorer.widgets["event"].value = 9
-    assert explorer.line == "The story is over after event 8."
+    explorer.widgets["event"].value = 10
+    explorer.widgets["event"].value = 11
+    assert explorer.line == "The story is over after event 10."
     explorer.move(**BOOK | {"in_flight": 0})
     explorer.widgets["rule"].value = Rule.AT_ONCE
     assert explorer.line == "No step is in flight when they end, so nothing can be given back too early."
     assert moments_of(**BOOK | {"in_flight": 0}) == moments_of(**BOOK | {"in_flight": 0, "rule": Rule.AT_ONCE})
+    assert not explorer.settings["in_flight"] and str(explorer.readouts[-1]) == "none in flight so far"
+
+
+def test_a_submitted_step_names_those_who_are_in_it() -> None:
+    for event, requests in ((3, "A, B"), (6, "B")):
+        told = [text.get_text() for text in visible_texts(COUNTS.figure(event=event))]
+        assert any(text.endswith(f"is submitted, and reads the blocks of {requests}") for text in told)
 
 
 @each_run
@@ -233,7 +242,28 @@ def test_blocks_are_stacked_as_the_pool_counted_them(settings: dict[str, Any]) -
     told = [text.get_text() for text in visible_texts(figure)]
     assert {"35", "139", "returns after 1.55 ms", "104 blocks free after 31.41 ms"} <= set(told)
     needed = (BOOK_CANCEL | settings)["needs_blocks"]
-    assert f"gets {needed} blocks at {shown(run.admitted_s, 'ms', 1)}" in told
+    when = f"at {shown(run.admitted_s, 'ms', 1)}" if needed > recorded().free_before else "at once"
+    assert f"gets {needed} blocks {when}" in told
+    ends_early = run.steps[0].end_ns < recorded().returned_s * 1e9
+    assert ("a step ends before the return, so one more has r3" in told) == ends_early
+
+
+@pytest.mark.parametrize("phase", range(0, 101, 5))
+@pytest.mark.parametrize("in_flight", [1, 2])
+def test_one_more_step_has_the_cancelled_request_just_where_the_picture_says_so(phase: int, in_flight: int) -> None:
+    settings = {"phase_percent": phase, "in_flight": in_flight}
+    told = [text.get_text() for text in visible_texts(CANCEL.figure(**settings))]
+    with_request = sum(step.has_cancelled for step in cancel(**BOOK_CANCEL | settings).steps)
+    assert ("a step ends before the return, so one more has r3" in told) == (with_request > in_flight)
+
+
+@pytest.mark.parametrize("needed", [30, 35, 36, 100])
+def test_a_request_is_drawn_as_waiting_only_if_it_waits(needed: int) -> None:
+    lane = WAITING_PT + LANE_PT / 2
+    lines = [line for line in CANCEL.figure(needs_blocks=needed).axes[0].lines if list(line.get_ydata()) == [lane] * 2]
+    assert len(lines) == (needed > 35)
+    gets = CANCEL.exploration.readouts(**BOOK_CANCEL | {"needs_blocks": needed})[4]
+    assert (str(gets) == "at once, as enough are free") == (needed <= 35)
 
 
 def test_the_readouts_of_a_cancellation_tell_record_from_model() -> None:
@@ -243,7 +273,7 @@ def test_the_readouts_of_a_cancellation_tell_record_from_model() -> None:
         ("104 blocks free (recorded, with an observer)", "31.41 ms", "client"),
         ("the same by the model", "30.00 ms", "assumed"),
         ("free blocks before and after", "35 → 139", ""),
-        ("the waiting request gets its blocks", "30.00 ms", "assumed"),
+        ("the other request gets its blocks", "30.00 ms", "assumed"),
         ("free blocks at the end", "39", ""),
     ]
 
