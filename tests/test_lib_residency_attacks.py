@@ -182,7 +182,7 @@ def test_storms_end_with_all_blocks_free_and_the_fast_run_is_the_plain_one(
             assert getattr(fast, name) == getattr(plain, name), (seed, name)
         check_from_its_steps(plain, policy, setup)
         assert pools and all(pool.free == setup.blocks for pool in pools)
-        if setup.findable != Findable.NEVER:
+        if len(pools) == 2:  # where nobody can find what another left, the fast run counts and has no pool
             mine, its = pools
             assert (mine._empty, list(mine._idle)) == (its._empty, list(its._idle)), seed
         departures.update(preemptions=len(plain.preemptions), cancellations=len(plain.cancellations))
