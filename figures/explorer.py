@@ -8,7 +8,6 @@ from html import escape
 from typing import Any
 
 import ipywidgets as widgets
-from matplotlib.figure import Figure
 
 from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
@@ -131,8 +130,7 @@ class Explorer:
         self._refused = self._still = ""
         try:
             readouts = self.entry.exploration.readouts(**dict(self.entry.arguments) | self.settings)
-            figure = self.entry.figure(**self.settings)
-            picture = page.screen_png(figure)
+            picture = page.screen_png(self.entry.figure(**self.settings))
         except InputError as error:
             control = self.controls.get(error.parameter)
             where = f' (the control "{control.label}")' if control and control.label != error.parameter else ""
@@ -141,7 +139,7 @@ class Explorer:
             self._refused = "Nothing drawn: this is a fault in the figure, not in your settings."
             raise
         else:
-            self._keep_height(figure)
+            self._keep_height(picture)
             self.readouts, self._picture.value = readouts, picture
             if moved and before == (picture, tuple(map(str, readouts))):
                 reason = self.entry.exploration.why_still(moved, self.settings)
@@ -150,14 +148,14 @@ class Explorer:
         finally:
             self._show()
 
-    def _keep_height(self, figure: Figure) -> None:
+    def _keep_height(self, picture: bytes) -> None:
         """The frame keeps its height when a sentence takes the picture's place, so that the page does not jump."""
-        width, height = figure.get_size_inches()
-        self._frame.layout.min_height = f"{round(page.SCREEN_WIDTH_PX * height / width)}px"
+        width, height = page.size_of(picture)
+        self._frame.layout.min_height = f"{page.SCREEN_WIDTH_PX * height / width}px"
 
     def _show(self) -> None:
         if not self._frame.layout.min_height:
-            self._keep_height(self.entry.figure())
+            self._keep_height(page.screen_png(self.entry.figure()))
         self._picture.layout.display = "none" if self._refused else None
         self._refusal.layout.display = None if self._refused else "none"
         box = "border:1px dashed;padding:16px;display:flex;align-items:center;box-sizing:border-box"

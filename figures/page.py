@@ -64,6 +64,11 @@ def screen_png(figure: Figure) -> bytes:
     return _png(picture, compress_level=1)
 
 
+def size_of(png: bytes) -> tuple[int, int]:
+    """Width and height of a picture, in its own pixels."""
+    return Image.open(io.BytesIO(png)).size
+
+
 def palette_png(png: bytes) -> bytes:
     """The same picture in at most 128 colours: a third of the bytes, for notebooks under version control."""
     picture = Image.open(io.BytesIO(png))

@@ -172,13 +172,13 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     clocks = _clocks(settings["step_time"])
     longest = _longest(schedule)
     prompts = " and ".join(_prompts_in(schedule, longest))
-    because = f"because of {prompts}" if prompts else "no prompt in it"
+    because = f"({prompts})" if prompts else "(no prompt in it)"
     first = {name: int(schedule.ttft_ns[place_of(schedule, name)]) for name in ("r2", "r3")}
     return (
         Readout("total", schedule.total_ns / NS, "ms", 0, clocks),
         *(Readout(f"first token of {name} after", wait / NS, "ms", 0, clocks) for name, wait in first.items()),
         Readout("longest interval", longest.length_ns / NS, "ms", 1, clocks),
-        Readout("whose, because of whom", f"{schedule.requests[longest.place].name}, {because}"),
+        Readout("whose (because of whom)", f"{schedule.requests[longest.place].name} {because}"),
         Readout("idle rows", f"{schedule.idle_rows} of {schedule.row_steps}"),
         Readout("steps", schedule.step_count),
     )

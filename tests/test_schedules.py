@@ -136,7 +136,7 @@ def test_the_readouts_are_those_of_the_chapter() -> None:
     assert said["fixed-batch"][:2] == ["870 ms", "772 ms"]
     assert said["fixed-batch"][5] == "8 of 24"
     assert said["continuous-batching"][:2] == ["766 ms", "546 ms"]
-    assert said["continuous-batching"][4] == "r0, because of r2"
+    assert said["continuous-batching"][4] == "r0 (r2)"
     assert said["chunked-prefill"][:2] == ["844 ms", "624 ms"]
     assert said["chunked-prefill"][6] == "11"
 
