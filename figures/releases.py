@@ -245,7 +245,7 @@ def cancel_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("free blocks before and after", f"{run.levels[0].free} → {run.free_after}"),
         Readout("the other request gets its blocks", run.admitted_s, "ms", 2, (Clock.ASSUMED,))
         if run.admitted_s
-        else Readout("the other request gets its blocks", "at once, as enough are free"),
+        else Readout("the other request gets its blocks", "at once"),
         Readout("free blocks at the end", run.levels[-1].free),
     )
 

@@ -263,7 +263,7 @@ def test_a_request_is_drawn_as_waiting_only_if_it_waits(needed: int) -> None:
     lines = [line for line in CANCEL.figure(needs_blocks=needed).axes[0].lines if list(line.get_ydata()) == [lane] * 2]
     assert len(lines) == (needed > 35)
     gets = CANCEL.exploration.readouts(**BOOK_CANCEL | {"needs_blocks": needed})[4]
-    assert (str(gets) == "at once, as enough are free") == (needed <= 35)
+    assert (str(gets) == "at once") == (needed <= 35)
 
 
 def test_the_readouts_of_a_cancellation_tell_record_from_model() -> None:
