@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.checks import whole
+from lib.memory import pages_for
 from lib.paged_attention import Array, KvBlocks, attend, paged_attend
 from lib.paging import Findable, Pool, Sequence
 
@@ -131,7 +132,7 @@ def play_history(events: int = len(HISTORY), block_tokens: int = BLOCK_TOKENS) -
     """
     events = whole("events", events, at_most=len(HISTORY))
     block_tokens = whole("block_tokens", block_tokens, at_least=1, at_most=LARGEST_BLOCK)
-    blocks = max(FEWEST_BLOCKS, -(-POOL_TOKENS // block_tokens))
+    blocks = max(FEWEST_BLOCKS, pages_for(POOL_TOKENS, block_tokens))
     memory = Memory(Pool(blocks, block_tokens, Findable.NEVER), KvBlocks(blocks, block_tokens, KV_HEADS, HEAD_DIM))
     for event in HISTORY[:events]:
         memory.follow(event)

@@ -60,8 +60,8 @@ def simulate(
             with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
             before = len(cancellations)
             for place in sorted(gone.intersection(with_row), key=entries.__getitem__):
-                lost, left_out = _take_out(place, step, prompts, decoding, load, outputs, last_output, skipped)
-                cancellations.append(Departure(step, place, outputs[place], lost))
+                departure, left_out = _take_out(place, step, prompts, decoding, load, outputs, last_output, skipped)
+                cancellations.append(departure)
                 pairs -= left_out
                 if kv:
                     kv.leave_at(place, step)
@@ -80,8 +80,8 @@ def simulate(
             while (needed := kv.needed(step, due, given)) > kv.free:
                 with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
                 victim = max(with_row, key=entries.__getitem__)
-                lost, left_out = _take_out(victim, step, prompts, decoding, load, outputs, last_output, skipped)
-                preemptions.append(Departure(step, victim, outputs[victim], lost))
+                departure, left_out = _take_out(victim, step, prompts, decoding, load, outputs, last_output, skipped)
+                preemptions.append(departure)
                 pairs -= left_out
                 kv.leave_at(victim, step)
                 if outputs[victim]:
@@ -175,7 +175,21 @@ def simulate(
     )  # fmt: skip
 
 
-class _Growing(Residents):
+class _WithDecodes(Holdings):
+    """Holdings that know who is in decode: of those nothing is written down while they grow by a token a step."""
+
+    def __init__(self, load: Sequence[Request], setup: PoolSetup) -> None:
+        super().__init__(load, setup)
+        self._ahead: dict[int, int] = {}  # of each in decode: its tokens in KV after a step less that step's number
+        self._took_idle = False  # whether the last step did
+
+    def needed(self, step: int, due: Sequence[int], given: Iterable[Part]) -> int:
+        """Blocks that the requests in decode and these parts of prompts take."""
+        in_decode = sum(self.blocks_to_grow(place, self._ahead[place] + step) for place in due)
+        return in_decode + sum(self.blocks_to_grow(place, context + new) for place, new, context in given)
+
+
+class _Growing(_WithDecodes, Residents):
     """Residents of which one in decode is looked after only in the steps in which it needs a further block.
 
     Where outputs are given with a request, others may find them, so there each is looked after in every step.
@@ -186,8 +200,6 @@ class _Growing(Residents):
         self._entries = entries
         self._due: list[int] = []  # a heap like that of the requests in decode: the step, the place
         self._next: dict[int, int] = {}  # of each in decode: the step in which it next needs a block
-        self._ahead: dict[int, int] = {}  # how many more tokens it has in KV after a step than that step's number
-        self._took_idle = False  # whether the last step did
         self._is_foretold = any(len(request.ids) > request.prompt for request in load if request.ids is not None)
 
     def decode_from(self, place: int, step: int, length: int) -> None:
@@ -203,11 +215,6 @@ class _Growing(Residents):
             if self._next.get(place) == step and place not in found:
                 found.append(place)
         return found
-
-    def needed(self, step: int, due: Sequence[int], given: Iterable[Part]) -> int:
-        """Blocks that the requests in decode and these parts of prompts take."""
-        in_decode = sum(self.blocks_to_grow(place, self._ahead[place] + step) for place in due)
-        return in_decode + sum(self.blocks_to_grow(place, context + new) for place, new, context in given)
 
     def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
         """Compute a token of those in decode and parts of prompts, of which the first `olds` had a row before."""
@@ -264,7 +271,7 @@ class _Growing(Residents):
         heappush(self._due, at << _BITS | place)
 
 
-class _Counted(Holdings):
+class _Counted(_WithDecodes):
     """Holdings where nobody can find what another left: then only numbers of blocks matter, and only they are kept.
 
     A request that comes back finds what is left of its own full blocks; they are taken from its tail on.
@@ -274,10 +281,8 @@ class _Counted(Holdings):
         super().__init__(load, setup)
         self._blocks: dict[int, int] = {}  # of each that has a row
         self._lengths: dict[int, int] = {}  # tokens in KV of each that has a row but is not in decode
-        self._ahead: dict[int, int] = {}  # of each in decode, as in `_Growing`
         self._held, self._empty = 0, setup.blocks
         self._idle: OrderedDict[int, int] = OrderedDict()  # full blocks by who left them, the first to leave first
-        self._took_idle = False  # whether the last step did
 
     @property
     def free(self) -> int:
@@ -313,10 +318,6 @@ class _Counted(Holdings):
     def due(self, step: int) -> list[int]:
         """All in decode."""
         return list(self._ahead)
-
-    def needed(self, step: int, due: Sequence[int], given: Iterable[Part]) -> int:
-        in_decode = sum(self.blocks_to_grow(place, self._ahead[place] + step) for place in due)
-        return in_decode + sum(self.blocks_to_grow(place, context + new) for place, new, context in given)
 
     def step(self, step: int, due: Sequence[int], parts: Sequence[Part] = (), olds: int = 0) -> None:
         self._took_idle = False
@@ -401,11 +402,11 @@ def _take_out(
     outputs: list[int],
     last_output: list[int],
     skipped: Mapping[int, Sequence[int]],
-) -> tuple[int, int]:
-    """Take the row of a request that has not ended; gives its tokens in KV and its pairs in the next step of decode."""
+) -> tuple[Departure, int]:
+    """Take the row of a request that has not ended; gives what it leaves with and its pairs in a next decode step."""
     if part := next((part for part in prompts if part.place == place), None):
         prompts.remove(part)
-        return part.context, 0
+        return Departure(step, place, outputs[place], part.context), 0
     key = next(each for each in decoding if each & _PLACE == place)
     decoding.remove(key)
     heapify(decoding)
@@ -413,7 +414,7 @@ def _take_out(
     rests = set(skipped.get(place, ()))
     last_output[place] = next(at for at in range(step - 1, -1, -1) if at not in rests)
     known = load[place].prompt + outputs[place]
-    return known - 1, known
+    return Departure(step, place, outputs[place], known - 1), known
 
 
 def _share_out(prompts: Iterable[Part], chunk: int, left: int) -> tuple[list[Part], int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lib.checks import InputError, keep_whole, one_of, whole
 from lib.fast_forward import simulate
+from lib.memory import pages_for, tokens_stored
 from lib.records import record
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
@@ -46,7 +47,7 @@ class EqualRequests:
     @property
     def blocks_of_one(self) -> int:
         """Blocks of one request at its largest: in a smaller pool all would be refused."""
-        return -(-(PROMPT + self.output - 1) // BLOCK_TOKENS)
+        return pages_for(tokens_stored(PROMPT, self.output), BLOCK_TOKENS)
 
     @property
     def blocks_of_all(self) -> int:
@@ -74,7 +75,7 @@ def tokens_again(schedule: Schedule) -> int:
     """
     if schedule.cancellations:
         raise InputError("schedule", "one with cancelled requests", "one in which each request gives all its outputs")
-    return schedule.scheduled_tokens - sum(one.prompt + one.output - 1 for one in schedule.requests)
+    return schedule.scheduled_tokens - sum(tokens_stored(one.prompt, one.output) for one in schedule.requests)
 
 
 @dataclass(frozen=True)
