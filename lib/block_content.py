@@ -93,7 +93,7 @@ def token_ids(tokens: Tokens, at_most: int) -> Ids:
 
     Raises InputError for anything else: no tokens, too many, negative or broken numbers, truth values.
     """
-    if type(tokens) is array and tokens.typecode == "q" and 0 < len(tokens) <= min(FEW, at_most) and min(tokens) >= 0:
+    if type(tokens) is array and tokens.typecode == "q" and 0 < len(tokens) <= at_most and _least(tokens) >= 0:
         return tokens[:]
     is_row = tokens.ndim == 1 if isinstance(tokens, np.ndarray) else isinstance(tokens, array | abc.Sequence)
     if not is_row or not 0 < len(tokens) <= whole("at_most", at_most):
@@ -105,3 +105,7 @@ def token_ids(tokens: Tokens, at_most: int) -> Ids:
     if ids.min() < 0:  # where an unsigned number of 2^63 or more lands, too
         raise InputError("tokens", tokens, "whole numbers of at least 0")
     return array("q", ids.tobytes())
+
+
+def _least(ids: Ids) -> int:
+    return min(ids) if len(ids) <= FEW else int(np.frombuffer(ids, np.int64).min())

@@ -1,0 +1,407 @@
+"""A prefix cache: a tree of runs of blocks, in which a prompt finds the KV that it has in common with others.
+
+The tree names blocks of the pool and owns none besides: a block is empty, taken by a request that computes, or in the
+tree, where it is protected under a lock or else evictable. `lib.paging` keeps account of single blocks; here whole runs
+are compared, locked and let go at once, so that a verb costs what the tokens that it touches cost, however large the
+tree is. Of equal content one copy is kept.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from lib.block_content import NO_TAG, Tag, Tokens, token_ids
+from lib.blocks import MOST_BLOCKS, PagingError
+from lib.checks import InputError, one_of, whole
+from lib.paging import MOST_BLOCK_TOKENS
+
+TOKEN_BYTES = 8
+Worth = Callable[[int, int], float]
+
+
+class Order(StrEnum):
+    """Which run is evicted next, of those that nobody has locked and nothing goes on from."""
+
+    LEAST_RECENTLY_USED = "least recently used"
+    FIRST_IN = "first in"
+    LEAST_VALUE = "least value per byte"
+    HEAD_FIRST = "least recently used, from its head"
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """Blocks that follow each other, behind those of the parent; locks count for the parents, too.
+
+    Its key may be longer than its blocks, as a tail that was evicted is cut off late. `used` is when it was last
+    unlocked, `since` when it came, `uses` how often it was locked.
+    """
+
+    parent: "Run | None" = field(repr=False)
+    key: bytes = field(repr=False)
+    blocks: list[int]
+    start: int  # blocks before it
+    since: int
+    locks: int = 0
+    used: int = 0
+    uses: int = 0
+    tag: Tag = NO_TAG
+    children: "dict[bytes, Run]" = field(default_factory=dict, repr=False)
+
+    @property
+    def end(self) -> int:
+        """Blocks from the root to its end."""
+        return self.start + len(self.blocks)
+
+
+class Match(NamedTuple):
+    """What a prompt would find in a cache: so many tokens, in whole blocks, up to somewhere in a run."""
+
+    tokens: int
+    blocks: int
+    cache: "PrefixCache"
+    tag: Tag
+    ids: bytes
+    run: Run | None
+
+
+@dataclass(eq=False, slots=True)
+class Lock:
+    """A hold on all blocks of a cache up to the end of a run; while it lasts, none of them is evicted."""
+
+    blocks: int
+    cache: "PrefixCache | None" = field(repr=False)
+    tag: Tag = field(repr=False)
+    ids: bytes = field(repr=False)
+    run: Run | None = field(repr=False)
+
+
+class PrefixCache:
+    """So many blocks of equal size, all empty at first, and the tree of what can be found in them.
+
+    The order by value needs `worth`: what it saves to find the KV of the tokens from one position to before another,
+    such as seconds; that of the last block of a run counts as often as the run was locked. Raises InputError for values
+    that make no sense, PagingError for misuse and for too few free blocks; both leave all as it was. Source: sections
+    8.3.3 and 8.3.4, figure 8-17.
+    """
+
+    def __init__(
+        self, blocks: int, block_tokens: int = 16, order: Order = Order.LEAST_RECENTLY_USED, worth: Worth | None = None
+    ) -> None:
+        self.blocks = whole("blocks", blocks, at_least=1, at_most=MOST_BLOCKS)
+        self.block_tokens = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
+        self.order = one_of("order", order, Order)
+        if (worth is None) == (order == Order.LEAST_VALUE):
+            raise InputError("worth", worth, f"a function for the order {Order.LEAST_VALUE.value!r}, None for others")
+        self._worth = worth
+        self._width = self.block_tokens * TOKEN_BYTES
+        self._empty = list(reversed(range(self.blocks)))
+        self._taken = set[int]()
+        self._tops = dict[Tag, Run]()  # where the runs of each tag begin
+        self._protected = self._evictable = self._runs = 0
+        self._clock = count(1)
+        # Who may be evicted, by priority; an entry counts only as long as it says what its run is.
+        self._next = list[tuple[tuple[float, int], int, Run]]()
+
+    @property
+    def empty(self) -> int:
+        return len(self._empty)
+
+    @property
+    def taken(self) -> int:
+        """Blocks that requests compute in and the tree does not know."""
+        return len(self._taken)
+
+    @property
+    def protected(self) -> int:
+        """Blocks in the tree that are under a lock."""
+        return self._protected
+
+    @property
+    def evictable(self) -> int:
+        """Blocks in the tree that are under no lock."""
+        return self._evictable
+
+    @property
+    def total(self) -> int:
+        """Blocks in the tree."""
+        return self.blocks - self.empty - self.taken
+
+    @property
+    def free(self) -> int:
+        """Blocks that can be taken: the empty ones and the evictable ones."""
+        return len(self._empty) + self._evictable
+
+    def blocks_for(self, tokens: int) -> int:
+        """Blocks that so many tokens fill, the last one perhaps in part."""
+        return -(-whole("tokens", tokens) // self.block_tokens)
+
+    def runs(self) -> Iterator[Run]:
+        """All runs, each behind its parent."""
+        unseen = list(self._tops.values())
+        while unseen:
+            run = unseen.pop()
+            unseen += reversed(run.children.values())
+            if run.parent:
+                yield run
+
+    # What a prompt finds, and keeping it
+
+    def match(self, tokens: Tokens, tag: Tag = NO_TAG) -> Match:
+        """Look, and change nothing: whole blocks, and never the last token, which is always computed."""
+        if not isinstance(tag, Tag):
+            raise InputError("tag", tag, "a Tag")
+        ids = self._written(tokens)
+        run, end = self._walk(self._tops.get(tag), ids, 0, len(ids) // TOKEN_BYTES - 1)
+        return Match(end * self.block_tokens, end, self, tag, ids, run if end else None)
+
+    def lock(self, match: Match) -> Lock:
+        """Keep what was matched from being evicted; PagingError if some of it is gone since."""
+        if not isinstance(match, Match) or match.cache is not self:
+            raise InputError("match", match, "what this cache has matched")
+        run, end = match.run, match.blocks
+        while run and run.start >= end:  # it was split since
+            run = run.parent
+        if run and run.end < end:
+            raise PagingError(f"of the {match.tokens} tokens that were matched some are gone: match again")
+        if run:
+            run = self._split(run, end)
+            self._lock(run)
+        return Lock(end, self, match.tag, match.ids, run)
+
+    def unlock(self, lock: Lock) -> None:
+        """End a hold: what nobody else has locked may be evicted from now on, and was used last now."""
+        self._ask_about(lock)
+        lock.cache, now, run = None, next(self._clock), lock.run
+        while run:
+            run.used = now
+            run.locks -= 1
+            if not run.locks:
+                self._protected -= len(run.blocks)
+                self._evictable += len(run.blocks)
+            run = run.parent
+        if lock.run:
+            self._offer(lock.run)
+
+    def table(self, lock: Lock) -> list[int]:
+        """The blocks under a lock, in the order of their tokens."""
+        self._ask_about(lock)
+        parts, run = [], lock.run
+        while run:
+            parts.append(run.blocks)
+            run = run.parent
+        return [block for part in reversed(parts) for block in part]
+
+    # What a request computes, and keeping that
+
+    def take(self, blocks: int) -> list[int]:
+        """Blocks to compute in: empty ones, and if they are not enough, evicted ones."""
+        whole("blocks", blocks)
+        if blocks > self.free:
+            raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
+        if blocks > len(self._empty):
+            self.evict(blocks - len(self._empty))
+        taken = self._empty[len(self._empty) - blocks :]
+        del self._empty[len(self._empty) - blocks :]
+        self._taken.update(taken)
+        return taken
+
+    def give_back(self, blocks: Iterable[int]) -> None:
+        """Blocks that were taken and not inserted are empty again."""
+        given = list(blocks)
+        self._ask_about_taken(given)
+        self._taken.difference_update(given)
+        self._empty += reversed(given)
+
+    def insert(self, lock: Lock, tokens: Tokens, blocks: Iterable[int]) -> None:
+        """Make findable what a request has computed behind what it has locked; the lock then covers that, too.
+
+        `tokens` are all of the request's, from its first; `blocks` are those that it has taken for what is not under
+        the lock. The partly filled last one, and those whose content somebody else has inserted meanwhile, are empty
+        again.
+        """
+        self._ask_about(lock)
+        held, given, ids = lock.blocks, list(blocks), self._written(tokens, lock.ids)
+        if not ids.startswith(lock.ids) and not ids.startswith(lock.ids[: held * self._width]):
+            raise InputError("tokens", tokens, f"tokens that begin with the {held * self.block_tokens} that are locked")
+        length = len(ids) // TOKEN_BYTES
+        if held + len(given) != self.blocks_for(length):
+            raise InputError("blocks", given, f"{self.blocks_for(length) - held}, to hold all tokens behind the lock")
+        self._ask_about_taken(given)
+        top = self._tops.get(lock.tag)
+        if top is None:
+            top = self._tops[lock.tag] = Run(None, b"", [], 0, 0, tag=lock.tag)
+        full = length // self.block_tokens
+        run, end = self._walk(lock.run or top, ids, held, length)
+        run = self._split(run or top, end)
+        if end < full:
+            key = ids[end * self._width : full * self._width]
+            child = Run(run, key, given[end - held : full - held], end, next(self._clock))
+            run.children[key[: self._width]] = child
+            self._evictable += len(child.blocks)
+            self._runs += 1
+            run = child
+        spare = given[: end - held] + given[full - held :]
+        self._taken.difference_update(given)
+        self._empty += reversed(spare)
+        self._lock(run, lock.run)
+        lock.run, lock.blocks, lock.ids = run, run.end, ids
+
+    def evict(self, blocks: int) -> int:
+        """Forget so many blocks that are under no lock, in the cache's order; gives how many it came to.
+
+        It stops as soon as that many are gone. By most orders a chain loses its end first, block by block; from its
+        head on it loses all at once, as nothing behind a gap can be found.
+        """
+        if whole("blocks", blocks) > self._evictable:
+            raise PagingError(f"{blocks} blocks are to be evicted and {self._evictable} are evictable")
+        gone = 0
+        while gone < blocks:
+            run = self._first_offered()
+            if self.order == Order.HEAD_FIRST:
+                gone += self._cut_off(run)
+            else:
+                gone += self._shorten(run, 1 if self._worth else blocks - gone)
+        return gone
+
+    # What the verbs are made of
+
+    def _written(self, tokens: Tokens, known: bytes = b"") -> bytes:
+        """Token ids as bytes; those at the beginning that are known were checked before."""
+        most = self.blocks * self.block_tokens
+        if type(tokens) is array and tokens.typecode == "q" and len(tokens) <= most:
+            ids = tokens.tobytes()
+            fresh = np.frombuffer(ids, np.int64, offset=len(known) if ids.startswith(known) else 0)
+            if len(ids) and (not len(fresh) or fresh.min() >= 0):
+                return ids
+        return token_ids(tokens, most).tobytes()
+
+    def _walk(self, run: Run | None, ids: bytes, at: int, tokens: int) -> tuple[Run | None, int]:
+        """From the end of a run, `at` blocks from the root: how far these ids go, counted in the first `tokens`."""
+        width, last = self._width, tokens // self.block_tokens
+        while run and at < last:
+            start = at * width
+            child = run.children.get(ids[start : start + width])
+            if child is None:
+                break
+            run, size = child, len(child.blocks)
+            is_whole = at + size <= last and len(child.key) == size * width and ids.startswith(child.key, start)
+            common = size if is_whole else self._common(child, ids, at, min(size, last - at))
+            at += common
+            if common < size:
+                break
+        return run, at
+
+    def _common(self, run: Run, ids: bytes, at: int, most: int) -> int:
+        """How many of the first blocks of a run these ids have, too, from block `at` on."""
+        numbers = most * self.block_tokens
+        mine = np.frombuffer(run.key, np.int64, numbers)
+        theirs = np.frombuffer(ids, np.int64, numbers, at * self._width)
+        differ = np.flatnonzero(mine != theirs)
+        return int(differ[0]) // self.block_tokens if len(differ) else most
+
+    def _split(self, run: Run, end: int) -> Run:
+        """The run that ends so many blocks from the root, cut out of this one, which stays the rest."""
+        if run.end == end or not run.parent:
+            return run
+        head = end - run.start
+        assert 0 < head < len(run.blocks)
+        cut = head * self._width
+        top = Run(run.parent, run.key[:cut], run.blocks[:head], run.start, run.since, run.locks, run.used, run.uses)
+        run.parent.children[top.key[: self._width]] = top
+        run.parent, run.key, run.blocks, run.start = top, run.key[cut:], run.blocks[head:], end
+        top.children[run.key[: self._width]] = run
+        self._runs += 1
+        return top
+
+    def _lock(self, run: Run, beyond: Run | None = None) -> None:
+        """Lock a run and those before it, up to one that is locked already."""
+        each: Run | None = run
+        while each is not beyond and each:
+            if not each.locks:
+                self._protected += len(each.blocks)
+                self._evictable -= len(each.blocks)
+            each.locks += 1
+            each.uses += 1
+            each = each.parent
+        assert each is beyond, "what is locked already stands on the way"
+
+    def _offer(self, run: Run) -> None:
+        """Enter a run among those that may be evicted, if it is one."""
+        if run.locks or run.children:
+            return
+        if not run.parent:
+            del self._tops[run.tag]
+            return
+        heappush(self._next, (self._priority(run), next(self._clock), run))
+        if len(self._next) > 2 * self._runs + 16:
+            self._next = [entry for entry in self._next if self._counts(entry)]
+            heapify(self._next)
+
+    def _priority(self, run: Run) -> tuple[float, int]:
+        if self._worth:
+            beyond = run.end * self.block_tokens
+            return run.uses * self._worth(beyond - self.block_tokens, beyond), run.used
+        return 0, run.since if self.order == Order.FIRST_IN else run.used
+
+    def _counts(self, entry: tuple[tuple[float, int], int, Run]) -> bool:
+        priority, _, run = entry
+        return bool(run.blocks) and not run.locks and not run.children and priority == self._priority(run)
+
+    def _first_offered(self) -> Run:
+        while True:
+            entry = heappop(self._next)
+            if self._counts(entry):
+                return entry[2]
+
+    def _shorten(self, run: Run, blocks: int) -> int:
+        """Forget up to so many blocks at the end of a run."""
+        kept = max(len(run.blocks) - blocks, 0)
+        lost = run.blocks[kept:]
+        self._forget(run, lost)
+        del run.blocks[kept:]
+        if kept:
+            if 2 * kept * self._width < len(run.key):
+                run.key = run.key[: kept * self._width]
+            self._offer(run)
+        else:
+            self._remove(run)
+        return len(lost)
+
+    def _cut_off(self, run: Run) -> int:
+        """Forget a run, all before it that nobody has locked, and all that goes on from there."""
+        while run.parent and run.parent.parent and not run.parent.locks:
+            run = run.parent
+        lost, unseen = 0, [run]
+        while unseen:
+            each = unseen.pop()
+            unseen += each.children.values()
+            self._forget(each, each.blocks)
+            lost += len(each.blocks)
+            self._runs -= each is not run
+            each.blocks = []
+        self._remove(run)
+        return lost
+
+    def _forget(self, run: Run, lost: list[int]) -> None:
+        self._evictable -= len(lost)
+        self._empty += reversed(lost)
+
+    def _remove(self, run: Run) -> None:
+        assert run.parent
+        del run.parent.children[run.key[: self._width]]
+        self._runs -= 1
+        self._offer(run.parent)
+
+    def _ask_about(self, lock: Lock) -> None:
+        if not isinstance(lock, Lock) or lock.cache is not self:
+            raise PagingError("this is no lock of the cache: it is unlocked already, or another cache's")
+
+    def _ask_about_taken(self, blocks: list[int]) -> None:
+        if not self._taken.issuperset(blocks) or len(set(blocks)) < len(blocks):
+            raise PagingError("these blocks are not all taken, each once")
