@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lib.checks import InputError, finite, keep_whole, seconds, whole
+from lib.checks import InputError, keep_whole, seconds, share, whole
 from lib.design_problem import LONG_CONTEXT
 from lib.hardware import LINKS, RTX_PRO_6000, Card
 from lib.model import QWEN3_8B, Transformer, kv_bytes, matrix_flops
@@ -44,18 +44,17 @@ def recompute_time(
     `matrix_flops` does. Source: section 8.3.4.
     """
     flops = matrix_flops(model, whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS), 0)
-    allowed = "a share above 0 and at most 1"
-    if not 0 < finite("efficiency", efficiency, allowed=allowed) <= 1:
-        raise InputError("efficiency", efficiency, allowed)
+    reached = share("efficiency", efficiency, above_zero=True)
     if card.bf16_dense_flop_s is None:
         raise InputError("card", card.name, "a card with a published peak of dense BF16")
-    return flops / (efficiency * card.bf16_dense_flop_s)
+    return seconds("time to recompute", flops / (reached * card.bf16_dense_flop_s))
 
 
 def transfer_time(size_bytes: int, link_bytes_s: int) -> float:
     """Seconds in which a link moves so many bytes one way, at its nominal bandwidth. Source: section 8.3.4."""
     size = whole("size_bytes", size_bytes, at_most=MOST_BYTES)
-    return size / whole("link_bytes_s", link_bytes_s, at_least=1, at_most=MOST_BYTES_S)
+    rate = whole("link_bytes_s", link_bytes_s, at_least=1, at_most=MOST_BYTES_S)
+    return seconds("time to transfer", size / rate)
 
 
 def net_saving(probability: float, recompute_s: float, fetch_s: float, write_s: float) -> float:
@@ -63,7 +62,7 @@ def net_saving(probability: float, recompute_s: float, fetch_s: float, write_s: 
 
     Raises InputError for a probability outside 0 ... 1 and for what is no time. Source: section 8.3.4.
     """
-    p = _share("probability", probability)
+    p = share("probability", probability)
     saving_per_hit = seconds("recompute_s", recompute_s) - seconds("fetch_s", fetch_s)
     return p * saving_per_hit - seconds("write_s", write_s)
 
@@ -150,7 +149,7 @@ def break_even_link(prefix: Prefix, probability: float) -> float | None:
     written out, and p of them are fetched. None for a probability of 0, at which no link is fast enough. It follows
     from section 8.3.4.
     """
-    p = _share("probability", probability)
+    p = share("probability", probability)
     return (1 + p) / p * prefix.recompute_bytes_s if p else None
 
 
@@ -160,7 +159,7 @@ def switching_probability(a: Prefix, b: Prefix, b_count: int, b_probability: flo
     B's that would cost time are not kept, so they count as 0. None where A loses even if a hit is certain.
     Raises InputError for values that make no sense. Source: exercise 8-4.
     """
-    each = b.value_s(_share("b_probability", b_probability))
+    each = b.value_s(share("b_probability", b_probability))
     return a.probability_worth(whole("b_count", b_count, at_most=MOST_CANDIDATES) * max(0, each))
 
 
@@ -172,7 +171,7 @@ class Candidate:
     probability: float
 
     def __post_init__(self) -> None:
-        _share("probability", self.probability)
+        share("probability", self.probability)
 
     @property
     def value_s(self) -> float:
@@ -236,11 +235,3 @@ def _undominated(sets: Iterable[Kept]) -> Iterable[Kept]:
         if kept.value_s > best:
             best = kept.value_s
             yield kept
-
-
-def _share(parameter: str, value: float) -> float:
-    allowed = "a probability from 0 to 1"
-    share = finite(parameter, value, 0, allowed)
-    if share > 1:
-        raise InputError(parameter, value, allowed)
-    return share

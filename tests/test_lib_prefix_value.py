@@ -228,7 +228,7 @@ def test_two_of_three_beat_the_densest() -> None:
 @pytest.mark.parametrize("probability", [1.2, -0.1, math.nan, math.inf, "0.5", None, True])
 def test_a_probability_lies_between_0_and_1(probability: Any) -> None:
     for asked in (A.value_s, lambda p: Candidate(A, p), lambda p: break_even_link(A, p)):
-        with pytest.raises(InputError, match=r"^probability is .*; allowed: a probability from 0 to 1$"):
+        with pytest.raises(InputError, match=r"^probability is .*; allowed: a share from 0 to 1$"):
             asked(probability)
 
 
@@ -243,7 +243,8 @@ def test_a_probability_lies_between_0_and_1(probability: Any) -> None:
         (lambda: prefix_of(8, efficiency=1.01), "efficiency"),
         (lambda: prefix_of(8, efficiency=math.nan), "efficiency"),
         (lambda: prefix_of(8, card=CARDS["Apple M2 Max (38-core GPU)"]), "card"),
-        (lambda: prefix_of(2**24, 1), "fetch_s"),
+        (lambda: prefix_of(8, efficiency=5e-324), "time to recompute"),
+        (lambda: prefix_of(2**24, 1), "time to transfer"),
         (lambda: transfer_time(-1, 1), "size_bytes"),
         (lambda: net_saving(0.5, 1, -1, 1), "fetch_s"),
         (lambda: Prefix(1, 0, 1, 1, 1), "kv_bytes"),
