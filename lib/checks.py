@@ -67,6 +67,15 @@ def finite(parameter: str, value: object, at_least: float = -math.inf, allowed: 
     return number
 
 
+def share(parameter: str, value: object, above_zero: bool = False) -> float:
+    """The value as a float, if it lies from 0 (or from just above it) to 1. Raises InputError for everything else."""
+    allowed = "a share above 0 and at most 1" if above_zero else "a share from 0 to 1"
+    number = finite(parameter, value, 0, allowed)
+    if number > 1 or (above_zero and number == 0):
+        raise InputError(parameter, value, allowed)
+    return number
+
+
 def seconds(parameter: str, value: object, above_zero: bool = False) -> float:
     """The value as a float, if it is a time from 0 s (or from just above it) to 1e9 s, some thirty years.
 

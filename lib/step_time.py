@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from lib import records
 from lib.attention import causal_pairs
-from lib.checks import InputError, finite, keep_whole, whole
+from lib.checks import InputError, keep_whole, share, whole
 from lib.hardware import RTX_PRO_6000, Card
 from lib.model import (
     QWEN3_8B,
@@ -174,9 +174,8 @@ def device(model: Transformer = QWEN3_8B, card: Card = RTX_PRO_6000, mfu: float 
     Shares of 1 give the lower bound of section 8.2.1; the defaults are those measured there. Raises InputError for
     shares outside 0 ... 1, a card without a published peak, and layers that do not attend to the full context by heads.
     """
-    for name, share in (("mfu", mfu), ("mbu", mbu)):
-        if not 0 < finite(name, share) <= 1:
-            raise InputError(name, share, "a share above 0 and at most 1")
+    share("mfu", mfu, above_zero=True)
+    share("mbu", mbu, above_zero=True)
     if card.bf16_dense_flop_s is None:
         raise InputError("card", card.name, "a card with a published peak of dense BF16")
     attentions = [group.attention for group in model.layers]

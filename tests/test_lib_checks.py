@@ -1,4 +1,4 @@
-"""The three questions asked of every value."""
+"""The questions asked of every value."""
 
 import math
 from decimal import Decimal
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.checks import InputError, one_of, seconds, whole
+from lib.checks import InputError, one_of, seconds, share, whole
 
 
 class Fruit(StrEnum):
@@ -133,6 +133,20 @@ def test_what_is_no_time_is_refused(value: Any) -> None:
     error = refusal(seconds, "queue", value)
     assert (error.parameter, error.allowed) == ("queue", "a time from 0 s to 1e9 s")
     assert error.value is value
+
+
+@pytest.mark.parametrize("value", [0, 0.622, 1, np.float64(0.5), Fraction(1, 2)])
+def test_a_share_lies_between_0_and_1(value: Any) -> None:
+    assert type(share("p", value)) is float
+    assert share("p", value) == value
+
+
+@pytest.mark.parametrize("value", [-1e-9, 1.2, math.nan, math.inf, "0.5", True, None])
+def test_what_is_no_share_is_refused(value: Any) -> None:
+    error = refusal(share, "p", value)
+    assert (error.parameter, error.allowed) == ("p", "a share from 0 to 1")
+    assert refusal(share, "p", 0, above_zero=True).allowed == "a share above 0 and at most 1"
+    assert share("p", 5e-324, above_zero=True) == 5e-324
 
 
 def test_one_of_gives_the_choice_itself_also_for_its_text() -> None:

@@ -29,6 +29,7 @@ from lib import (
     memory,
     model,
     paged_attention,
+    prefix_value,
     reads,
     scheduling,
     shapes,
@@ -45,6 +46,7 @@ from lib.residency import Gate
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
 LOAD = allotment.Load()
+PREFIX = prefix_value.prefix_of(2048)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
@@ -124,6 +126,14 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "requests": [scheduling.Request(0, 8, 4)], "token_budgets": (8,), "chunks": (4, 8), "max_running": 2,
         "slo": slo.Slo(1, 0.1),
     },
+    prefix_value.recompute_time: {"tokens": 2048, "efficiency": 0.622},
+    prefix_value.transfer_time: {"size_bytes": 10**9, "link_bytes_s": 64 * 10**9},
+    prefix_value.net_saving: {"probability": 0.5, "recompute_s": 0.3, "fetch_s": 0.01, "write_s": 0.01},
+    prefix_value.prefix_of: {"tokens": 2048, "link_bytes_s": 64 * 10**9, "efficiency": 0.622},
+    prefix_value.break_even_link: {"prefix": PREFIX, "probability": 0.5},
+    prefix_value.switching_probability: {"a": PREFIX, "b": PREFIX, "b_count": 3, "b_probability": 0.5},
+    prefix_value.best_choice: {"candidates": [prefix_value.Candidate(PREFIX, 0.5)], "room_bytes": 10**9},
+    prefix_value.greedy_choice: {"candidates": [prefix_value.Candidate(PREFIX, 0.5)], "room_bytes": 10**9},
     design_problem.prefill_alone: {"prompt": Prompt.SHORT},
     design_problem.foreign_delay: {"inserted_as": InsertedAs.OWN_PASS},
     design_problem.timed_request: {
@@ -189,6 +199,12 @@ ZERO_MAKES_NO_SENSE = (
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),
     (step_time.tokens_that_fit, "interval_ns"),
+    (prefix_value.recompute_time, "tokens"),
+    (prefix_value.recompute_time, "efficiency"),
+    (prefix_value.transfer_time, "link_bytes_s"),
+    (prefix_value.prefix_of, "tokens"),
+    (prefix_value.prefix_of, "link_bytes_s"),
+    (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
 )
