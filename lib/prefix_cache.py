@@ -39,7 +39,7 @@ class Run:
     """Blocks that follow each other, behind those of the parent; locks count for the parents, too.
 
     Its key may be longer than its blocks, as a tail that was evicted is cut off late. `used` is when it was last
-    unlocked, `since` when it came, `uses` how often it was locked.
+    unlocked, `since` when it came, `hits` how often it was found and locked.
     """
 
     parent: "Run | None" = field(repr=False)
@@ -49,7 +49,7 @@ class Run:
     since: int
     locks: int = 0
     used: int = 0
-    uses: int = 0
+    hits: int = 0
     tag: Tag = NO_TAG
     children: "dict[bytes, Run]" = field(default_factory=dict, repr=False)
 
@@ -85,7 +85,7 @@ class PrefixCache:
     """So many blocks of equal size, all empty at first, and the tree of what can be found in them.
 
     The order by value needs `worth`: what it saves to find the KV of the tokens from one position to before another,
-    such as seconds; that of the last block of a run counts as often as the run was locked. Raises InputError for values
+    such as seconds; that of the last block of a run counts as often as the run was found. Raises InputError for values
     that make no sense, PagingError for misuse and for too few free blocks; both leave all as it was. Source: sections
     8.3.3 and 8.3.4, figure 8-17.
     """
@@ -172,30 +172,28 @@ class PrefixCache:
         if run:
             run = self._split(run, end)
             self._lock(run)
+            for each in _path(run):
+                each.hits += 1
         return Lock(end, self, match.tag, match.ids, run)
 
     def unlock(self, lock: Lock) -> None:
         """End a hold: what nobody else has locked may be evicted from now on, and was used last now."""
         self._ask_about(lock)
-        lock.cache, now, run = None, next(self._clock), lock.run
-        while run:
+        lock.cache, now = None, next(self._clock)
+        for run in _path(lock.run):
             run.used = now
             run.locks -= 1
             if not run.locks:
                 self._protected -= len(run.blocks)
                 self._evictable += len(run.blocks)
-            run = run.parent
         if lock.run:
             self._offer(lock.run)
 
     def table(self, lock: Lock) -> list[int]:
         """The blocks under a lock, in the order of their tokens."""
         self._ask_about(lock)
-        parts, run = [], lock.run
-        while run:
-            parts.append(run.blocks)
-            run = run.parent
-        return [block for part in reversed(parts) for block in part]
+        runs = reversed(list(_path(lock.run)))
+        return [block for run in runs for block in run.blocks]
 
     # What a request computes, and keeping that
 
@@ -312,7 +310,7 @@ class PrefixCache:
         head = end - run.start
         assert 0 < head < len(run.blocks)
         cut = head * self._width
-        top = Run(run.parent, run.key[:cut], run.blocks[:head], run.start, run.since, run.locks, run.used, run.uses)
+        top = Run(run.parent, run.key[:cut], run.blocks[:head], run.start, run.since, run.locks, run.used, run.hits)
         run.parent.children[top.key[: self._width]] = top
         run.parent, run.key, run.blocks, run.start = top, run.key[cut:], run.blocks[head:], end
         top.children[run.key[: self._width]] = run
@@ -321,15 +319,11 @@ class PrefixCache:
 
     def _lock(self, run: Run, beyond: Run | None = None) -> None:
         """Lock a run and those before it, up to one that is locked already."""
-        each: Run | None = run
-        while each is not beyond and each:
+        for each in _path(run, beyond):
             if not each.locks:
                 self._protected += len(each.blocks)
                 self._evictable -= len(each.blocks)
             each.locks += 1
-            each.uses += 1
-            each = each.parent
-        assert each is beyond, "what is locked already stands on the way"
 
     def _offer(self, run: Run) -> None:
         """Enter a run among those that may be evicted, if it is one."""
@@ -346,7 +340,7 @@ class PrefixCache:
     def _priority(self, run: Run) -> tuple[float, int]:
         if self._worth:
             beyond = run.end * self.block_tokens
-            return run.uses * self._worth(beyond - self.block_tokens, beyond), run.used
+            return run.hits * self._worth(beyond - self.block_tokens, beyond), run.used
         return 0, run.since if self.order == Order.FIRST_IN else run.used
 
     def _counts(self, entry: tuple[tuple[float, int], int, Run]) -> bool:
@@ -405,3 +399,11 @@ class PrefixCache:
     def _ask_about_taken(self, blocks: list[int]) -> None:
         if not self._taken.issuperset(blocks) or len(set(blocks)) < len(blocks):
             raise PagingError("these blocks are not all taken, each once")
+
+
+def _path(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:
+    """A run and those before it, the last first, up to another one that stands on the way."""
+    while run and run is not beyond:
+        yield run
+        run = run.parent
+    assert run is beyond, "the other one does not stand on the way"

@@ -18,7 +18,7 @@ class Kept:
     since: int
     locks: int = 0
     used: int = 0
-    uses: int = 0
+    hits: int = 0
 
 
 class PlainPrefixCache:
@@ -56,7 +56,7 @@ class PlainPrefixCache:
     def lock(self, text: Text) -> None:
         for content in self.texts(text):
             self.kept[content].locks += 1
-            self.kept[content].uses += 1
+            self.kept[content].hits += 1
 
     def unlock(self, text: Text) -> None:
         now = next(self.clock)
@@ -71,7 +71,6 @@ class PlainPrefixCache:
         for content in self.texts(text)[len(self.texts(locked)) :]:
             kept = self.kept.setdefault(content, Kept(now))
             kept.locks += 1
-            kept.uses += 1
         return text[: 1 + (len(text) - 1) // self.size * self.size]
 
     def evict(self, blocks: int) -> int:
@@ -94,7 +93,7 @@ class PlainPrefixCache:
     def priority(self, text: Text) -> tuple[float, int]:
         kept = self.kept[text]
         if self.worth:
-            return kept.uses * self.worth(len(text) - 1 - self.size, len(text) - 1), kept.used
+            return kept.hits * self.worth(len(text) - 1 - self.size, len(text) - 1), kept.used
         return 0, kept.since if self.order == "first in" else kept.used
 
     def contents(self) -> Iterable[Text]:

@@ -13,6 +13,7 @@ import pytest
 
 import lib
 from lib import (
+    agent_replay,
     allotment,
     attention,
     bill,
@@ -126,6 +127,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "requests": [scheduling.Request(0, 8, 4)], "token_budgets": (8,), "chunks": (4, 8), "max_running": 2,
         "slo": slo.Slo(1, 0.1),
     },
+    agent_replay.blocks_in: {"pool_bytes": 2**30, "block_tokens": 16},
+    agent_replay.found_if_all_lives: {"block_tokens": 16},
+    agent_replay.engine_replay: {"setup": agent_replay.Setup(196), "gap_ns": 10},
+    agent_replay.time_to_make: {"first": 0, "beyond": 16},
     prefix_value.recompute_time: {"tokens": 2048, "efficiency": 0.622},
     prefix_value.transfer_time: {"size_bytes": 10**9, "link_bytes_s": 64 * 10**9},
     prefix_value.net_saving: {"probability": 0.5, "recompute_s": 0.3, "fetch_s": 0.01, "write_s": 0.01},
@@ -199,6 +204,8 @@ ZERO_MAKES_NO_SENSE = (
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),
     (step_time.tokens_that_fit, "interval_ns"),
+    (agent_replay.blocks_in, "block_tokens"),
+    (agent_replay.found_if_all_lives, "block_tokens"),
     (prefix_value.recompute_time, "tokens"),
     (prefix_value.recompute_time, "efficiency"),
     (prefix_value.transfer_time, "link_bytes_s"),
