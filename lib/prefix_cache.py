@@ -160,19 +160,19 @@ class PrefixCache:
         run, end = self._walk(self._tops.get(tag), ids, 0, len(ids) // TOKEN_BYTES - 1)
         return Match(end * self.block_tokens, end, self, tag, ids, run if end else None)
 
+    def blocks_to_keep(self, match: Match) -> int:
+        """Free blocks that a prompt uses up: those that it takes anew and the evictable ones that it finds."""
+        runs = path_to(self._ask_about_match(match))
+        found = sum(min(len(run.blocks), match.blocks - run.start) for run in runs if not run.locks)
+        return self.blocks_for(len(match.ids) // TOKEN_BYTES) - match.blocks + found
+
     def lock(self, match: Match) -> Lock:
         """Keep what was matched from being evicted; PagingError if some of it is gone since."""
-        if not isinstance(match, Match) or match.cache is not self:
-            raise InputError("match", match, "what this cache has matched")
-        run, end = match.run, match.blocks
-        while run and run.start >= end:  # it was split since
-            run = run.parent
-        if run and run.end < end:
-            raise PagingError(f"of the {match.tokens} tokens that were matched some are gone: match again")
+        end, run = match.blocks, self._ask_about_match(match)
         if run:
             run = self._split(run, end)
             self._lock(run)
-            for each in _path(run):
+            for each in path_to(run):
                 each.hits += 1
         return Lock(end, self, match.tag, match.ids, run)
 
@@ -180,7 +180,7 @@ class PrefixCache:
         """End a hold: what nobody else has locked may be evicted from now on, and was used last now."""
         self._ask_about(lock)
         lock.cache, now = None, next(self._clock)
-        for run in _path(lock.run):
+        for run in path_to(lock.run):
             run.used = now
             run.locks -= 1
             if not run.locks:
@@ -192,7 +192,7 @@ class PrefixCache:
     def table(self, lock: Lock) -> list[int]:
         """The blocks under a lock, in the order of their tokens."""
         self._ask_about(lock)
-        runs = reversed(list(_path(lock.run)))
+        runs = reversed(list(path_to(lock.run)))
         return [block for run in runs for block in run.blocks]
 
     # What a request computes, and keeping that
@@ -319,7 +319,7 @@ class PrefixCache:
 
     def _lock(self, run: Run, beyond: Run | None = None) -> None:
         """Lock a run and those before it, up to one that is locked already."""
-        for each in _path(run, beyond):
+        for each in path_to(run, beyond):
             if not each.locks:
                 self._protected += len(each.blocks)
                 self._evictable -= len(each.blocks)
@@ -392,6 +392,17 @@ class PrefixCache:
         self._runs -= 1
         self._offer(run.parent)
 
+    def _ask_about_match(self, match: Match) -> Run | None:
+        """The run in which it ends by now."""
+        if not isinstance(match, Match) or match.cache is not self:
+            raise InputError("match", match, "what this cache has matched")
+        run = match.run
+        while run and run.start >= match.blocks:  # it was split since
+            run = run.parent
+        if run and run.end < match.blocks:
+            raise PagingError(f"of the {match.tokens} tokens that were matched some are gone: match again")
+        return run
+
     def _ask_about(self, lock: Lock) -> None:
         if not isinstance(lock, Lock) or lock.cache is not self:
             raise PagingError("this is no lock of the cache: it is unlocked already, or another cache's")
@@ -401,7 +412,7 @@ class PrefixCache:
             raise PagingError("these blocks are not all taken, each once")
 
 
-def _path(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:
+def path_to(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:
     """A run and those before it, the last first, up to another one that stands on the way."""
     while run and run is not beyond:
         yield run
