@@ -212,8 +212,7 @@ class PrefixCache:
     def give_back(self, blocks: Iterable[int]) -> None:
         """Blocks that were taken and not inserted are empty again."""
         given = list(blocks)
-        self._ask_about_taken(given)
-        self._taken.difference_update(given)
+        self._taken -= self._own(given)
         self._empty += reversed(given)
 
     def insert(self, lock: Lock, tokens: Tokens, blocks: Iterable[int]) -> None:
@@ -230,7 +229,7 @@ class PrefixCache:
         length = len(ids) // TOKEN_BYTES
         if held + len(given) != self.blocks_for(length):
             raise InputError("blocks", given, f"{self.blocks_for(length) - held}, to hold all tokens behind the lock")
-        self._ask_about_taken(given)
+        own = self._own(given)
         top = self._tops.get(lock.tag)
         if top is None:
             top = self._tops[lock.tag] = Run(None, b"", [], 0, 0, tag=lock.tag)
@@ -238,14 +237,9 @@ class PrefixCache:
         run, end = self._walk(lock.run or top, ids, held, length)
         run = self._split(run or top, end)
         if end < full:
-            key = ids[end * self._width : full * self._width]
-            child = Run(run, key, given[end - held : full - held], end, next(self._clock))
-            run.children[key[: self._width]] = child
-            self._evictable += len(child.blocks)
-            self._runs += 1
-            run = child
+            run = self._go_on(run, ids[end * self._width : full * self._width], given[end - held : full - held], lock)
         spare = given[: end - held] + given[full - held :]
-        self._taken.difference_update(given)
+        self._taken -= own
         self._empty += reversed(spare)
         self._lock(run, lock.run)
         lock.run, lock.blocks, lock.ids = run, run.end, ids
@@ -316,6 +310,24 @@ class PrefixCache:
         top.children[run.key[: self._width]] = run
         self._runs += 1
         return top
+
+    def _go_on(self, run: Run, key: bytes, blocks: list[int], lock: Lock) -> Run:
+        """The run that holds these blocks behind a run: that one itself, made longer, if it makes no difference.
+
+        As with a session that grows turn by turn: what nobody else holds and nothing else goes on from has been used
+        last as a whole.
+        """
+        is_by_use = self.order in (Order.LEAST_RECENTLY_USED, Order.HEAD_FIRST)
+        if is_by_use and run is lock.run and run.locks == 1 and not run.children:
+            run.key = run.key[: len(run.blocks) * self._width] + key
+            run.blocks += blocks
+            self._protected += len(blocks)
+            return run
+        child = Run(run, key, blocks, run.end, next(self._clock))
+        run.children[key[: self._width]] = child
+        self._evictable += len(blocks)
+        self._runs += 1
+        return child
 
     def _lock(self, run: Run, beyond: Run | None = None) -> None:
         """Lock a run and those before it, up to one that is locked already."""
@@ -407,9 +419,11 @@ class PrefixCache:
         if not isinstance(lock, Lock) or lock.cache is not self:
             raise PagingError("this is no lock of the cache: it is unlocked already, or another cache's")
 
-    def _ask_about_taken(self, blocks: list[int]) -> None:
-        if not self._taken.issuperset(blocks) or len(set(blocks)) < len(blocks):
+    def _own(self, blocks: list[int]) -> set[int]:
+        own = set(blocks)
+        if not own <= self._taken or len(own) < len(blocks):
             raise PagingError("these blocks are not all taken, each once")
+        return own
 
 
 def path_to(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:

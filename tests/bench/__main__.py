@@ -7,6 +7,7 @@ from tests.bench.drawing import all_figures, each_figure, explorer_pictures
 from tests.bench.frame import Benchmark, Result
 from tests.bench.imports import import_lib
 from tests.bench.paging import allocator
+from tests.bench.prefix_cache import cached_prompts, full_cache, growing_session
 from tests.bench.scheduling import simulator, simulator_growth, simulator_in_pool
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -15,6 +16,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "simulator-growth": simulator_growth,
     "simulator-in-pool": simulator_in_pool,
     "allocator": allocator,
+    "cached-prompts": cached_prompts,
+    "full-cache": full_cache,
+    "growing-session": growing_session,
     "all-figures": all_figures,
     "each-figure": each_figure,
     "explorer-pictures": explorer_pictures,
