@@ -12,6 +12,7 @@ from lib.agent_replay import (
     BLOCK_TOKENS,
     INTERFERING,
     INTERFERING_TOKENS,
+    TOKEN_BUDGET,
     Setup,
     blocks_in,
     engine_replay,
@@ -26,6 +27,7 @@ from lib.paging import Pool
 from lib.prefix_cache import Order
 from lib.prefix_value import prefix_of
 from lib.records import record
+from lib.step_time import FIT, step_plan
 from lib.units import GIB
 
 NS_IN_MS = 10**6
@@ -110,6 +112,13 @@ def test_the_cliff_lies_where_it_is_said_to_lie(block_tokens: int, interfering: 
         assert found(setup.blocks_to_keep_all - 1) != found_if_all_lives(block_tokens)
     if setup.blocks_between >= fewest:
         assert sum(found(setup.blocks_between)) == 0
+
+
+def test_the_suffix_pays_for_the_history_that_was_found() -> None:
+    for one in engine_replay(LARGE):
+        assert one.computed <= TOKEN_BUDGET, "one step is enough"
+        assert one.first_token_ns == FIT(step_plan((one.computed, one.found)))
+        assert one.first_token_ns > FIT(step_plan((one.computed, 0))) or not one.found
 
 
 def test_given_back_head_first_a_chain_that_loses_a_block_loses_all() -> None:
