@@ -17,6 +17,7 @@ from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
+from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -101,6 +102,7 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
+    Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 
 

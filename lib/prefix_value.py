@@ -4,6 +4,7 @@ A prefix is recomputed (clock: FLOP rule) or fetched over a link at its nominal 
 costs one write-out, whether or not it is ever used again.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -142,15 +143,15 @@ def prefix_of(
     return Prefix(tokens, size, recompute_s, fetch_s=one_way, write_s=one_way)
 
 
-def break_even_link(prefix: Prefix, probability: float) -> float | None:
+def break_even_link(prefix: Prefix, probability: float) -> float:
     """The link, in bytes per second one way, that a prefix must be behind at least to be worth keeping.
 
     (1 + p) / p times the rate at which it is recomputed, as V = 0 for T_f = T_m = p / (1 + p) T_r: every prefix is
-    written out, and p of them are fetched. None for a probability of 0, at which no link is fast enough. It follows
-    from section 8.3.4.
+    written out, and p of them are fetched. Infinite for a probability of 0: no link is fast enough. It follows from
+    section 8.3.4.
     """
     p = share("probability", probability)
-    return (1 + p) / p * prefix.recompute_bytes_s if p else None
+    return (1 + p) / p * prefix.recompute_bytes_s if p else math.inf
 
 
 def switching_probability(a: Prefix, b: Prefix, b_count: int, b_probability: float) -> float | None:

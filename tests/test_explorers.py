@@ -71,6 +71,7 @@ ZERO_MAKES_NO_SENSE = {
     "run-scrubber": ("step", "blocks"),
     "pool-size": ("blocks", "requests", "output", "token_budget"),
     "reference-counts": ("event", "sharers"),
+    "prefix-value": ("link_bytes_s", "a_tokens", "b_tokens", "efficiency"),
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
 }
 
