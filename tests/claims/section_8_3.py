@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lib import allotment, copy_on_write, five_requests
+from lib import allotment, copy_on_write, five_requests, prefix_value
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -12,18 +12,21 @@ from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
 from lib.exercise_8_3 import BOOK as EXERCISE
 from lib.fast_forward import simulate
 from lib.memory import KvPool, pages_for, tokens_stored
+from lib.model import matrix_flops
 from lib.paging import Findable, Pool
 from lib.pool_size import EqualRequests, tokens_again
+from lib.prefix_value import A_TOKENS, B_TOKENS, GEN4, GEN5, HIT_PROBABILITY, prefix_of
 from lib.records import record
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked
-from lib.units import GIB, MIB
+from lib.units import GB, GIB, MIB
 from tests.claims.claim import Claim
 
 POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
 LOAD, USABLE = EqualRequests(), (("pool_blocks", 1), ("reserved_blocks", -1))
 SHARING, ALONE = LONG_CONTEXT.shape, LONG_CONTEXT.shape_alone
+A, B, A_GEN4 = prefix_of(A_TOKENS), prefix_of(B_TOKENS), prefix_of(A_TOKENS, GEN4.bandwidth_bytes_s)
 
 
 def entry(logical: int) -> int:
@@ -205,6 +208,24 @@ def of_five() -> Schedule:
 def known_of_the_preempted() -> int:
     (lost,) = of_five().preemptions
     return of_five().requests[lost.place].prompt + lost.outputs
+
+
+def efficiency_row() -> dict[str, Any]:
+    return dict(record("step_efficiency").one(input_kind="2k_independent", batch_requests=1))
+
+
+def break_even_percent(prefix: prefix_value.Prefix) -> float:
+    assert prefix.break_even is not None
+    return 100 * prefix.break_even
+
+
+def b_in_the_room_of_a() -> int:
+    return A.kv_bytes // B.kv_bytes
+
+
+def of_prefix(value: Callable[[], float], what: str, printed: str, unit: str, tolerance: float, *ids: str) -> Claim:
+    """A computed claim of section 8.3.4 that holds to the last printed digit; without an id the book prints it not."""
+    return Claim(tuple(f"8.3.4{name}" for name in ids or [""]), what, "computed", (printed,), unit, tolerance, value)
 
 
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
@@ -425,5 +446,54 @@ CLAIMS = (
     *(
         same(lambda place=place: EXERCISE.batches[place], "group asked about", printed, "requests", name, kind="input")
         for place, (printed, name) in enumerate((("8", "8.3.2-52"), ("16", "8.3.2-53"), ("32", "8.3.2-54")))
+    ),
+    same(lambda: A_TOKENS, "prefix A", "6144", "token", "8.3.4-01", kind="input"),
+    same(lambda: A.kv_bytes / MIB, "its KV", "864", "MiB", "8.3.4-02", "8.3.4-30", "8.3.4-31", "8.3.4-48"),
+    of_prefix(lambda: A.kv_bytes / GB, "the same", "0.906", "GB", 0.0005, "-03"),
+    of_prefix(lambda: matrix_flops(INSTANCE.model, A_TOKENS, 0) / 1e12, "recomputing it", "96.5", "TFLOP", 0.05, "-04"),
+    same(lambda: efficiency_row()["batch_requests"], "batch of the share", "1", "request", "8.3.4-05", kind="input"),
+    Claim(
+        ("8.3.4-06",), "share of the peak", "measured", ("62",), "%", 0.5,
+        lambda: 100 * efficiency_row()["prefill_compute_efficiency_fraction"],
+    ),
+    same(lambda: 100 * prefix_value.EFFICIENCY, "the share that is used", "62.2", "%", "8.3.4", kind="measured"),
+    of_prefix(lambda: A.recompute_s * 1e3, "recomputing A", "307.9", "ms", 0.05, "-07"),
+    of_prefix(lambda: prefix_value.recompute_time(A_TOKENS, 0.62) * 1e3, "with 62 %", "308.9", "ms", 0.05),
+    same(lambda: GEN5.bandwidth_bytes_s / GB, "PCIe Gen5 x16", "64", "GB/s", "8.3.4-08", kind="input"),
+    of_prefix(lambda: A.fetch_s * 1e3, "fetching A", "14.2", "ms", 0.05, "-09"),
+    of_prefix(lambda: A.write_s * 1e3, "writing A out", "14.2", "ms", 0.05, "-10", "-13"),
+    same(lambda: 100 * HIT_PROBABILITY, "probability of a hit", "50", "%", "8.3.4-11", "8.3.4-37", kind="input"),
+    of_prefix(lambda: A.value_s(HIT_PROBABILITY) * 1e3, "net saving of A", "132.7", "ms", 0.05, "-12", "-32"),
+    of_prefix(lambda: A.saving_per_hit_s * 1e3, "a hit saves", "293.7", "ms", 0.05, "-14"),
+    of_prefix(lambda: break_even_percent(A), "A pays from", "4.8", "%", 0.05, "-15"),
+    same(lambda: GEN4.bandwidth_bytes_s / GB, "PCIe Gen4 x16", "32", "GB/s", "8.3.4-16", kind="input"),
+    of_prefix(lambda: A_GEN4.fetch_s * 1e3, "fetching A over Gen4", "28.3", "ms", 0.05, "-17"),
+    of_prefix(lambda: A_GEN4.saving_per_hit_s * 1e3, "a hit saves over Gen4", "279.6", "ms", 0.05, "-18"),
+    of_prefix(lambda: break_even_percent(A_GEN4), "A pays over Gen4 from", "10.1", "%", 0.05, "-19"),
+    same(lambda: B_TOKENS, "a prefix B", "2048", "token", "8.3.4-20", kind="input"),
+    same(lambda: B.kv_bytes / MIB, "its KV", "288", "MiB", "8.3.4-21", "8.3.4-34"),
+    of_prefix(lambda: B.recompute_s * 1e3, "recomputing B", "94.7", "ms", 0.05, "-22"),
+    of_prefix(lambda: B.fetch_s * 1e3, "fetching B", "4.7", "ms", 0.05, "-23"),
+    of_prefix(lambda: B.value_s(HIT_PROBABILITY) * 1e3, "net saving of a B", "40.3", "ms", 0.05, "-24", "-35"),
+    same(b_in_the_room_of_a, "prefixes B in the room of A", "3", "prefixes", "8.3.4-25", "8.3.4-33"),
+    of_prefix(
+        lambda: b_in_the_room_of_a() * B.value_s(HIT_PROBABILITY) * 1e3, "net saving of three B", "120.9", "ms", 0.05,
+        "-26", "-36",
+    ),
+    of_prefix(lambda: A.recompute_s / B.recompute_s, "recomputing A against B", "3.25", "times", 0.005, "-27"),
+    of_prefix(
+        lambda: A.value_per_byte(HIT_PROBABILITY) * MIB * 1e3, "net saving of A per MiB", "0.154", "ms/MiB", 0.0005,
+        "-28",
+    ),
+    of_prefix(
+        lambda: B.value_per_byte(HIT_PROBABILITY) * MIB * 1e3, "net saving of B per MiB", "0.140", "ms/MiB", 0.0005,
+        "-29",
+    ),
+    same(lambda: LONG_REQUESTS_AT_ONCE, "long requests", "16", "requests", "8.3.4-47", kind="input"),
+    of_prefix(lambda: A.recompute_bytes_s / GB, "recomputing A makes KV at", "2.9", "GB/s", 0.05),
+    of_prefix(lambda: B.recompute_bytes_s / GB, "recomputing B makes KV at", "3.2", "GB/s", 0.05),
+    of_prefix(
+        lambda: prefix_value.break_even_link(A, HIT_PROBABILITY) / GB, "slowest link that pays for A", "8.8", "GB/s",
+        0.05,
     ),
 )  # fmt: skip
