@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from html import escape
+from threading import RLock
 from typing import Any
 
 import ipywidgets as widgets
@@ -54,6 +55,8 @@ class Explorer:
         self.book = book_values(entry.draw, entry.arguments)
         self._refuse_unknown(settings)
         self.settings = self.book | dict(settings)
+        # JupyterLab hands moved controls and pressed buttons to different threads of the kernel.
+        self._turn = RLock()
         self.question: Question = entry.exploration.question()
         self._book_readouts = entry.exploration.readouts(**dict(entry.arguments) | self.book)
 
@@ -72,7 +75,7 @@ class Explorer:
         self._view = self._lay_out()
         self._listening = True
         for name, widget in self.widgets.items():
-            widget.observe(lambda change, name=name: self._moved(name, change["new"]), names="value")
+            widget.observe(lambda _, name=name: self._moved(name), names="value")
 
     @property
     def png(self) -> bytes:
@@ -92,38 +95,44 @@ class Explorer:
     def move(self, **settings: Any) -> None:
         """Set several controls at once and draw once, as the named settings do; InputError for an unknown one."""
         self._refuse_unknown(settings)
-        self.settings |= settings
-        self._listening = False
-        for name, value in settings.items():
-            position = _position(self.controls[name], value)
-            if position is not None:
-                _stand(self.widgets[name], position)
-        self._listening = True
-        self._draw()
+        with self._turn:
+            self.settings |= settings
+            self._listening = False
+            for name, value in settings.items():
+                position = _position(self.controls[name], value)
+                if position is not None:
+                    _stand(self.widgets[name], position)
+            self._listening = True
+            self._draw()
 
     def predict(self, choice: str) -> str:
         """Judge a prediction and draw the setting that was asked about; gives the verdict."""
         verdict = self.question.verdict(one_of("choice", choice, self.question.choices))
-        self._verdict.value = _paragraph(escape(verdict))
-        self.move(**self.book | dict(self.question.reveals))
+        with self._turn:
+            self._verdict.value = _paragraph(escape(verdict))
+            self.move(**self.book | dict(self.question.reveals))
         return verdict
 
     def _try(self, settings: Mapping[str, Any]) -> None:
-        self._verdict.value = ""  # it was said of another picture
-        self.move(**settings)
+        with self._turn:
+            self._verdict.value = ""  # it was said of another picture
+            self.move(**settings)
 
     def _refuse_unknown(self, settings: Mapping[str, Any]) -> None:
         for name in settings:
             one_of("setting", name, self.controls)
 
-    def _moved(self, name: str, position: Any) -> None:
+    def _moved(self, name: str) -> None:
         control = self.controls[name]
-        stands = _position(control, self.settings[name])
-        # A browser may give a slider's own place back a little off: that is no move.
-        is_move = position != stands if stands is None or isinstance(control, Choice) else abs(position - stands) > 1e-9
-        if self._listening and is_move:
-            self.settings[name] = control.to_parameter(position) if isinstance(control, Slider) else position
-            self._draw(moved=name)
+        with self._turn:
+            # While it waited for its turn, a button may have put the control elsewhere.
+            position, stands = self.widgets[name].value, _position(control, self.settings[name])
+            # A browser may give a slider's own place back a little off: that is no move.
+            no_near = stands is None or isinstance(control, Choice)
+            is_move = position != stands if no_near else abs(position - stands) > 1e-9
+            if self._listening and is_move:
+                self.settings[name] = control.to_parameter(position) if isinstance(control, Slider) else position
+                self._draw(moved=name)
 
     def _draw(self, moved: str | None = None) -> None:
         before = self.png, tuple(map(str, self.readouts))

@@ -1,6 +1,9 @@
 """How every figure looks: width, type, lines, colours and hatches, the same in both languages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import matplotlib as mpl
@@ -71,9 +74,18 @@ _DEFAULTS: Any = mpl.rcParamsDefault
 _ALL: Any = {key: value for key, value in _DEFAULTS.items() if not key.startswith(_BACKENDS)} | _OWN
 
 
-def in_book_style() -> Any:
-    """A context in which figures are made and drawn with the book's settings and nothing of the caller's."""
-    return mpl.rc_context(_ALL)
+# matplotlib's settings are those of the whole process, and a kernel may draw in two threads: a cell and a control.
+_ONE_AT_A_TIME = RLock()
+
+
+@contextmanager
+def in_book_style() -> Iterator[None]:
+    """A context in which figures are made and drawn with the book's settings and nothing of the caller's.
+
+    Another thread waits until it ends.
+    """
+    with _ONE_AT_A_TIME, mpl.rc_context(_ALL):
+        yield
 
 
 def line(role: str) -> dict[str, Any]:

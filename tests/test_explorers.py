@@ -9,13 +9,14 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from threading import Event, Thread
 from typing import Any
 
 import ipywidgets as widgets
 import pytest
 from PIL import Image
 
-from figures.exploration import IN_VIEW_AT_MOST, Choice, Control, Readout, Slider, controls_of
+from figures.exploration import IN_VIEW_AT_MOST, Choice, Control, Readout, Slider, book_values, controls_of
 from figures.explorer import Explorer, explore
 from figures.page import SCREEN_WIDTH_PX
 from figures.registry import FIGURES, Entry
@@ -500,3 +501,47 @@ def test_a_place_given_back_a_little_off_is_no_move() -> None:
     assert explorer.line == "" and explorer.settings == explorer.book
     slider.value -= slider.step
     assert explorer.settings != explorer.book
+
+
+def pausing(figure: Entry, paused: Event, go_on: Event) -> Entry:
+    """The same figure, whose function waits between the two events when it first draws other than the book's values."""
+    book = book_values(figure.draw, figure.arguments)
+
+    @functools.wraps(figure.draw)
+    def draw(**settings: Any) -> Any:
+        if not paused.is_set() and settings != book:
+            paused.set()
+            go_on.wait()
+        return figure.draw(**settings)
+
+    return replace(figure, draw=draw)
+
+
+def test_a_button_pressed_while_a_move_is_drawn_in_another_thread_waits_for_its_turn() -> None:
+    paused, go_on = Event(), Event()
+    explorer = Explorer(pausing(FIGURES[0], paused, go_on), {})
+    first, name = text_of(explorer), next(iter(explorer.widgets))
+    mover = Thread(target=setattr, args=(explorer.widgets[name], "value", elsewhere(explorer, name)))
+    mover.start()
+    assert paused.wait(10)
+    presser = Thread(target=button(explorer, "the book's values").click)
+    presser.start()
+    presser.join(0.2)
+    go_on.set()
+    for thread in (mover, presser):
+        thread.join()
+    assert (text_of(explorer), explorer.png) == (first, explore(FIGURES[0].slug).png)
+    assert explorer.settings == explorer.book
+
+
+def test_a_move_that_waited_in_another_thread_while_a_button_put_the_control_back_is_none() -> None:
+    explorer = explore(FIGURES[0].slug)
+    name = next(iter(explorer.widgets))
+    mover = Thread(target=setattr, args=(explorer.widgets[name], "value", elsewhere(explorer, name)))
+    with explorer._turn:
+        mover.start()
+        mover.join(0.2)
+        button(explorer, "the book's values").click()
+    mover.join()
+    assert explorer.settings == explorer.book
+    assert explorer.png == explore(FIGURES[0].slug).png

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import matplotlib as mpl
 import pytest
@@ -243,6 +244,22 @@ def test_a_figure_function_is_pure(figure: Entry, language: str) -> None:
     assert screen_png(second) == picture
     assert screen_png(figure.figure(language=language)) == picture
     assert pyplot.get_fignums() == []
+
+
+def test_two_threads_are_in_the_book_style_one_after_the_other() -> None:
+    before, leave = dict(mpl.rcParams.items()), Event()
+
+    def draw() -> None:
+        with style.in_book_style():
+            leave.wait()
+
+    other = Thread(target=draw)
+    with style.in_book_style():
+        other.start()
+        other.join(0.2)
+    leave.set()
+    other.join()
+    assert dict(mpl.rcParams.items()) == before
 
 
 @each_figure
