@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
@@ -19,6 +19,7 @@ import nbformat
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "of-this-run-alone"
 PATIENCE_S = 60
+LOG_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,16 @@ class Lab:
             self.asked(f"sessions/{session['id']}", "DELETE")
 
 
+def log_of(root: Path) -> Path:
+    """Where the lab on this copy, and its kernels, write what they have to say."""
+    return root.with_name("lab.log")
+
+
+def last_said(root: Path) -> str:
+    """The end of that."""
+    return "\n".join(log_of(root).read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:])
+
+
 def git(folder: Path, *words: str) -> str:
     """What git says in a folder."""
     return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, encoding="utf-8").stdout
@@ -64,20 +75,19 @@ def git(folder: Path, *words: str) -> str:
 @contextmanager
 def running_lab(folder: Path) -> Iterator[Lab]:
     """JupyterLab on a copy of the project inside this folder, away from the settings of whoever starts it."""
-    lab = Lab(f"http://127.0.0.1:{_free_port()}", folder / "project")
-    _copy_project(lab.root)
-    said = folder / "lab.log"
-    with said.open("w", encoding="utf-8") as log:
+    root = folder / "project"
+    _copy_project(root)
+    # Elsewhere than the rest: the kernels' sockets are files in it, and their paths must be short.
+    with TemporaryDirectory(prefix="lab-") as runtime, log_of(root).open("w", encoding="utf-8") as log:
         server = subprocess.Popen(
-            _command(lab),
-            cwd=lab.root,
-            env=_environment(lab, folder / "settings"),
+            _command(root),
+            cwd=root,
+            env=_environment(root, folder / "settings", runtime),
             stdout=log,
             stderr=subprocess.STDOUT,
         )
+        lab = _started(server, root, Path(runtime))
         try:
-            if not _answers(lab, server):
-                raise RuntimeError(f"JupyterLab did not start:\n{said.read_text(encoding='utf-8')}")
             yield lab
         finally:
             _stop(lab, server)
@@ -95,33 +105,37 @@ def _copy_project(to: Path) -> None:
     git(to, *nobody, "commit", "-q", "-m", "as it was")
 
 
-def _command(lab: Lab) -> list[str]:
-    config = lab.root / "tools" / "lab" / "jupyter_lab_config.py"
-    here = ["--no-browser", "--allow-root", f"--port={lab.url.rpartition(':')[2]}", "--ServerApp.port_retries=0"]
-    return [sys.executable, "-m", "jupyterlab", "--config", str(config), *here, f"--IdentityProvider.token={TOKEN}"]
+def _command(root: Path) -> list[str]:
+    config = root / "tools" / "lab" / "jupyter_lab_config.py"
+    own = ["--no-browser", "--allow-root", f"--IdentityProvider.token={TOKEN}"]
+    # A port that was found free may be taken when it is to be used. So the server takes its own at once, and kernels
+    # use none where they can: one that does not get its port is started again with the same one until it is given up.
+    own += ["--port=0", *(["--KernelManager.transport=ipc"] if sys.platform == "linux" else [])]
+    return [sys.executable, "-m", "jupyterlab", "--config", str(config), *own]
 
 
-def _environment(lab: Lab, settings: Path) -> dict[str, str]:
-    own = {f"JUPYTER_{kind}_DIR": str(settings / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+def _environment(root: Path, settings: Path, runtime: str) -> dict[str, str]:
+    own = {f"JUPYTER_{kind}_DIR": str(settings / kind.lower()) for kind in ("CONFIG", "DATA")}
+    own |= {"JUPYTER_RUNTIME_DIR": runtime, "IPYTHONDIR": str(settings / "ipython")}
     # Kernels must take `lib` and `figures` from the copy, not from where the environment has them.
-    return dict(os.environ) | own | {"IPYTHONDIR": str(settings / "ipython"), "PYTHONPATH": str(lab.root)}
+    return dict(os.environ) | own | {"PYTHONPATH": str(root)}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _answers(lab: Lab, server: subprocess.Popen[bytes]) -> bool:
+def _started(server: subprocess.Popen[bytes], root: Path, runtime: Path) -> Lab:
+    """The server's lab as soon as it answers, at the port that the server has written down."""
     late = time.monotonic() + PATIENCE_S
     while server.poll() is None and time.monotonic() < late:
         try:
-            lab.asked("status")
-            return True
-        except URLError:
-            time.sleep(0.1)
-    return False
+            for file in runtime.glob("jpserver-*.json"):
+                lab = Lab(f"http://127.0.0.1:{json.loads(file.read_text(encoding='utf-8'))['port']}", root)
+                lab.asked("status")
+                return lab
+        except (URLError, json.JSONDecodeError):  # not there yet, or written in part
+            pass
+        time.sleep(0.1)
+    server.kill()
+    server.wait()
+    raise RuntimeError(f"JupyterLab did not start:\n{last_said(root)}")
 
 
 def _stop(lab: Lab, server: subprocess.Popen[bytes]) -> None:

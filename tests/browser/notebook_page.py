@@ -1,17 +1,20 @@
 """A notebook in a real browser, used as a reader uses it: by menu, mouse and keyboard."""
 
+import json
 import re
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Locator, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, WebSocket, sync_playwright
 
-from tests.browser.lab import PATIENCE_S, ROOT, Lab
+from tests.browser.lab import PATIENCE_S, ROOT, Lab, last_said
 from tools.notebooks import joined, read_notebook
 
 SCREENSHOTS = ROOT / "build" / "screenshots"
@@ -64,14 +67,16 @@ def opened(browser: Browser, lab: Lab, notebook: str = "") -> Iterator["Notebook
     page.set_default_timeout(PATIENCE_S * 1000)
     requests: list[str] = []
     complaints: list[str] = []
+    under_way: set[str] = set()
     page.on("request", lambda request: requests.append(request.url))
     page.on("websocket", lambda socket: requests.append(socket.url))
+    page.on("websocket", lambda socket: _keep_book(socket, under_way))
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(lab.address(notebook))
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     path = urlsplit(page.url).path.removeprefix("/lab/tree/")
-    shown = NotebookPage(page, lab, path, requests, complaints)
+    shown = NotebookPage(page, lab, path, requests, complaints, under_way)
     shown.await_idle()
     try:
         yield shown
@@ -82,13 +87,17 @@ def opened(browser: Browser, lab: Lab, notebook: str = "") -> Iterator["Notebook
 
 @dataclass(frozen=True)
 class NotebookPage:
-    """One notebook open in JupyterLab, with the addresses that its page asked for and its complaints."""
+    """One notebook open in JupyterLab, with the addresses that its page asked for and its complaints.
+
+    `under_way` are the messages to the kernel that it has not yet done with.
+    """
 
     page: Page
     lab: Lab
     notebook: str
     requests: list[str]
     complaints: list[str]
+    under_way: set[str]
     explorers: dict[str, "ExplorerOnPage"] = field(default_factory=dict)
 
     @property
@@ -105,8 +114,18 @@ class NotebookPage:
         return [url for url in self.requests if urlsplit(url).hostname not in ("127.0.0.1", "localhost", None)]
 
     def await_idle(self) -> None:
-        """Wait until the kernel has nothing to do."""
-        self.page.locator("#jp-main-statusbar", has_text="| Idle").wait_for()
+        """Wait until the kernel has done all that the page asked for, and the page has shown that."""
+        self.until(self._is_idle, "the kernel is idle")
+
+    def _is_idle(self) -> bool:
+        if self.under_way or "| Idle" not in self._status():
+            return False
+        # An answer may still be on its way into the page, and let it ask for what it held back meanwhile.
+        self.page.wait_for_timeout(50)
+        return not self.under_way
+
+    def _status(self) -> str:
+        return " ".join(self.page.locator("#jp-main-statusbar").all_inner_texts())
 
     def run_all(self) -> None:
         """Run all cells by the menu, wait until they are numbered from 1 on, and find the explorers."""
@@ -146,8 +165,43 @@ class NotebookPage:
         """Wait until something holds; fails if it never does."""
         late = time.monotonic() + PATIENCE_S
         while not holds():
-            assert time.monotonic() < late, f"waited in vain: {what}"
+            assert time.monotonic() < late, f"waited in vain: {what}\n{self._account()}"
             self.page.wait_for_timeout(20)
+
+    def _account(self) -> str:
+        """How page, server and kernel stand, for whoever must find out why something was waited for in vain."""
+        pop_ups = self.page.locator(POP_UPS).all_inner_texts()
+        return (
+            f"status bar: {self._status()!r}; pop-ups: {pop_ups}; messages under way: {len(self.under_way)}; "
+            f"complaints: {self.complaints}; the lab's log:\n{last_said(self.lab.root)}"
+        )
+
+
+def _keep_book(socket: WebSocket, under_way: set[str]) -> None:
+    """Keep book of what a page asks its kernel for and the kernel has not yet done."""
+
+    def asked(frame: str | bytes) -> None:
+        channel, header, _, _ = _message(frame)
+        if channel == "shell":
+            under_way.add(header["msg_id"])
+
+    def answered(frame: str | bytes) -> None:
+        _, header, parent, content = _message(frame)
+        if header["msg_type"] == "status" and content["execution_state"] == "idle":
+            under_way.discard(parent.get("msg_id", ""))
+
+    if urlsplit(socket.url).path.endswith("/channels"):
+        socket.on("framesent", asked)
+        socket.on("framereceived", answered)
+
+
+def _message(frame: str | bytes) -> tuple[str, Any, Any, Any]:
+    """Channel, header, parent header and content of a message between page and server (v1 of their protocol)."""
+    assert isinstance(frame, bytes)
+    (count,) = struct.unpack_from("<Q", frame)
+    ends = struct.unpack_from(f"<{count}Q", frame, 8)
+    channel, header, parent, _, content = (frame[start:end] for start, end in pairwise(ends[:6]))
+    return channel.decode("ascii"), json.loads(header), json.loads(parent), json.loads(content)
 
 
 def explored(cell: Any) -> list[str]:
@@ -228,14 +282,13 @@ class ExplorerOnPage:
     def back_to_book(self) -> None:
         """Press the button of the book's values if others are shown; fails unless that shows what was shown first.
 
-        A press that changes nothing would still be under way when the next thing is asked for.
+        All that was asked for before must be done: else its end would look like that of what is asked for next.
         """
+        self.notebook.await_idle()
         if self.shown() == self.first:
             return
         self.settings[0].click()
-        self.notebook.until(
-            lambda: self.shown() == self.first, "the book's values show the first picture and read-outs"
-        )
+        self.until(lambda now: now == self.first, "the book's values show the first picture and read-outs")
 
 
 def _shown(root: Locator) -> Shown:

@@ -137,6 +137,7 @@ def test_keys_work_in_the_explorer_and_are_no_commands_to_the_notebook(explorer:
             control.press(key)
             assert control.evaluate("control => control === document.activeElement"), key
     assert cells.evaluate_all(kinds) == before
+    explorer.notebook.await_idle()
     page.keyboard.press("Enter")
     explorer.until(lambda now: now == explorer.first, "Enter presses the button of the book's values")
 
