@@ -18,7 +18,7 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "of-this-run-alone"
-PATIENCE_S = 60
+PATIENCE_S = 180
 LOG_LINES = 40
 
 
