@@ -22,7 +22,7 @@ class Lookup(StrEnum):
     MISS = "missed"
 
 
-class Path(StrEnum):
+class RecoveryPath(StrEnum):
     """How the encoder gets the state of the prefix."""
 
     GO_ON = "goes on"
@@ -76,8 +76,8 @@ class WindowedModel:
         return self.resident_layers * self.window * self.bytes_per_token
 
 
-# 40 layers have windows during a turn, 20 of them in the decoder: the others are the encoder's. The bytes of a token are
-# concluded from the record deepseek_state.
+# 40 layers have windows during a turn, 20 of them in the decoder: the others are the encoder's. The bytes of a token
+# are concluded from the record deepseek_state.
 DEEPSEEK_V41 = WindowedModel(encoder_layers=20, decoder_layers=20, window=128, bytes_per_token=528)
 
 
@@ -89,7 +89,7 @@ class Recovery:
     kept counts as exact.
     """
 
-    path: Path
+    path: RecoveryPath
     rerun_tokens: int
     encoder_tokens: int
     decoder_tokens: int
@@ -117,20 +117,22 @@ def recover(
     new = whole("new_tokens", new_tokens, at_least=1, at_most=MOST_TOKENS)
     failed = {one_of("broken", condition, Condition) for condition in broken}
     path = _path(one_of("global_kv", global_kv, Lookup), one_of("window_state", window_state, Lookup), failed)
-    rerun = {Path.GO_ON: 0, Path.REPLAY: min(model.window, prefix), Path.RECOMPUTE: prefix}[path]
+    rerun = {RecoveryPath.GO_ON: 0, RecoveryPath.REPLAY: min(model.window, prefix), RecoveryPath.RECOMPUTE: prefix}[
+        path
+    ]
     if rerun and Condition.TOKENS_AT_HAND in failed:
         raise InputError("broken", broken, "no lost tokens where some of the prefix have to run again")
     replayed = min(model.window, prefix + new)
     seen_by_encoder = min(prefix, window_reach(model.encoder_layers, model.window))
     seen_by_decoder = min(prefix + new, window_reach(model.decoder_layers, model.window))
-    is_exact = path is Path.GO_ON or rerun >= seen_by_encoder
+    is_exact = path is RecoveryPath.GO_ON or rerun >= seen_by_encoder
     return Recovery(path, rerun, rerun + new, replayed, is_exact, is_exact and replayed >= seen_by_decoder)
 
 
-def _path(global_kv: Lookup, window_state: Lookup, failed: Collection[Condition]) -> Path:
+def _path(global_kv: Lookup, window_state: Lookup, failed: Collection[Condition]) -> RecoveryPath:
     if global_kv is Lookup.MISS or set(failed) - {Condition.TOKENS_AT_HAND}:
-        return Path.RECOMPUTE
-    return Path.GO_ON if window_state is Lookup.HIT else Path.REPLAY
+        return RecoveryPath.RECOMPUTE
+    return RecoveryPath.GO_ON if window_state is Lookup.HIT else RecoveryPath.REPLAY
 
 
 # What DeepSeek V4 keeps from turn to turn, and what V4.1 makes of it: windows were about half of it and are no longer

@@ -15,7 +15,7 @@ from lib.window_state import (
     DEEPSEEK_V41,
     Condition,
     Lookup,
-    Path,
+    RecoveryPath,
     WindowedModel,
     long_lived_share,
     recorded_shrink,
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 def test_the_three_paths_of_the_chapter() -> None:
     ways = [recover(8192, 1024, *found) for found in ((HIT, HIT), (HIT, MISS), (MISS, MISS))]
-    assert [way.path for way in ways] == list(Path)
+    assert [way.path for way in ways] == list(RecoveryPath)
     assert [way.encoder_tokens for way in ways] == [1024, 128 + 1024, 8192 + 1024]
     assert [way.rerun_tokens for way in ways] == [0, 128, 8192]
     assert [way.decoder_tokens for way in ways] == [128, 128, 128]
@@ -62,7 +62,7 @@ def test_the_decoder_replays_a_window_whatever_is_found(
     assert way.encoder_tokens == way.rerun_tokens + new
     assert new <= way.encoder_tokens <= prefix + new
     assert way.encoder_is_exact or not way.decoder_is_exact, "the decoder works on what the encoder gives"
-    assert way.encoder_is_exact or way.path is Path.REPLAY
+    assert way.encoder_is_exact or way.path is RecoveryPath.REPLAY
 
 
 @given(prefixes, news, models)
