@@ -526,6 +526,7 @@ CLAIMS = (
         lambda: window_reach(DEEPSEEK_V41.encoder_layers, DEEPSEEK_V41.window), "how far its encoder's windows reach",
         "2540", "token", "8.3.3",
     ),
+    same(lambda: DEEPSEEK_V41.resident_bytes, "windows of one turn", "2,703,360", "bytes", "8.3.3"),
     same(lambda: V4_WINDOW_SHARE, "windows' share of what lasts", "1/2", "", "8.3.3-36", kind="input"),
     same(lambda: 1 / GLOBAL_SHRINK, "what becomes of global KV", "1/4", "", "8.3.3-37", kind="input"),
     same(long_lived_share, "what becomes of what lasts", "1/8", "", "8.3.3-38"),
