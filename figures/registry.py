@@ -18,6 +18,7 @@ from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
+from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -26,6 +27,7 @@ from figures.schedules import (
     schedule_of_four,
 )
 from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
+from figures.snapshots import SNAPSHOTS_EXPLORATION, resume_from_snapshot
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.allotment import COMMON_TOKENS, Allot
@@ -102,6 +104,8 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
+    Entry("8-19", "snapshot-resume", "8.3.3", resume_from_snapshot, SNAPSHOTS_EXPLORATION),
+    Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 

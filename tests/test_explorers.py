@@ -74,6 +74,8 @@ ZERO_MAKES_NO_SENSE = {
     "reference-counts": ("event", "sharers"),
     "prefix-value": ("link_bytes_s", "a_tokens", "b_tokens", "efficiency"),
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
+    "snapshot-resume": ("spacing", "last"),
+    "recovery-paths": ("new_tokens", "window"),
 }
 
 

@@ -36,7 +36,9 @@ from lib import (
     shapes,
     shortest_script,
     slo,
+    state_cache,
     step_time,
+    window_state,
 )
 from lib.checks import InputError
 from lib.design_problem import Prompt
@@ -112,6 +114,15 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     reads.resident_bytes: {"all_weight_bytes": 10**6, "batch": 4, "stored_tokens": 9, "kv_bytes_per_token": 10},
     reads.step_reads: {"weight_bytes": 10**6, "batch": 4, "context": 8, "kv_bytes_per_token": 10},
     reads.weight_intensity: {"batch": 4, "bytes_per_weight": 2},
+    state_cache.cached_text: {"tokens": 100, "spacing": 16, "last": 2},
+    state_cache.mean_between_snapshots: {"spacing": 16},
+    window_state.window_reach: {"layers": 20, "window": 128},
+    window_state.recover: {
+        "prefix_tokens": 100, "new_tokens": 10, "global_kv": window_state.Lookup.HIT,
+        "window_state": window_state.Lookup.MISS,
+    },
+    window_state.long_lived_share: {"window_share": 0.5, "shrink": 4},
+    window_state.recorded_shrink: {"context_tokens": 8192},
     shapes.padded_rows: {"rows": 17, "captured": (16, 32)},
     step_time.device: {"mfu": 0.6, "mbu": 0.6},
     step_time.tokens_that_fit: {"interval_ns": 10**8, "step_time": step_time.FIT, "context": 8},
@@ -201,6 +212,12 @@ ZERO_MAKES_NO_SENSE = (
     (cancellation.cancel, "step_time"),
     (cancellation.cancel, "in_flight"),
     (cancellation.cancel, "needs_blocks"),
+    (state_cache.cached_text, "spacing"),
+    (state_cache.mean_between_snapshots, "spacing"),
+    (window_state.window_reach, "window"),
+    (window_state.recover, "new_tokens"),
+    (window_state.long_lived_share, "shrink"),
+    (window_state.recorded_shrink, "context_tokens"),
     (step_time.device, "mfu"),
     (step_time.device, "mbu"),
     (step_time.tokens_that_fit, "interval_ns"),

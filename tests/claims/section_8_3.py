@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 from lib import allotment, copy_on_write, five_requests, prefix_value
@@ -20,7 +21,19 @@ from lib.records import record
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked
+from lib.state_cache import CARDS, KIMI_K3, MATCHED_TOKENS, SPACING_TOKENS, cached_text, mean_between_snapshots
 from lib.units import GB, GIB, MIB
+from lib.window_state import (
+    DEEPSEEK_V41,
+    GLOBAL_SHRINK,
+    V4_WINDOW_SHARE,
+    Lookup,
+    Recovery,
+    long_lived_share,
+    recorded_shrink,
+    recover,
+    window_reach,
+)
 from tests.claims.claim import Claim
 
 POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
@@ -208,6 +221,28 @@ def of_five() -> Schedule:
 def known_of_the_preempted() -> int:
     (lost,) = of_five().preemptions
     return of_five().requests[lost.place].prompt + lost.outputs
+
+
+def snapshot(place: int) -> int:
+    return cached_text(MATCHED_TOKENS, SPACING_TOKENS).snapshots[place]
+
+
+def resume_at() -> int:
+    return cached_text(MATCHED_TOKENS, SPACING_TOKENS).resume_at(MATCHED_TOKENS)
+
+
+def recomputed(spacing: int = SPACING_TOKENS) -> int:
+    return cached_text(MATCHED_TOKENS, spacing).recomputed(MATCHED_TOKENS)
+
+
+def snapshots_of_8k(spacing: int) -> float:
+    """MiB on one of the cards of all snapshots of 8192 tokens."""
+    return cached_text(8192, spacing).stored_bytes(KIMI_K3.on_each_of(CARDS).snapshot_bytes) / MIB
+
+
+def recovery(global_kv: Lookup = Lookup.HIT, window_state: Lookup = Lookup.HIT) -> Recovery:
+    """A long prefix and a tool's result behind it."""
+    return recover(8192, 1024, global_kv, window_state)
 
 
 def efficiency_row() -> dict[str, Any]:
@@ -446,6 +481,62 @@ CLAIMS = (
     *(
         same(lambda place=place: EXERCISE.batches[place], "group asked about", printed, "requests", name, kind="input")
         for place, (printed, name) in enumerate((("8", "8.3.2-52"), ("16", "8.3.2-53"), ("32", "8.3.2-54")))
+    ),
+    same(lambda: MATCHED_TOKENS, "end of the match", "10,752", "token", "8.3.3-10", kind="input"),
+    same(lambda: snapshot(0), "first snapshot", "4096", "token", "8.3.3-11", kind="input"),
+    same(lambda: snapshot(1), "second snapshot", "8192", "token", "8.3.3-12", kind="input"),
+    same(resume_at, "where it goes on", "8192", "token", "8.3.3-13", "8.3.3-23"),
+    same(lambda: resume_at() + recomputed(), "what it comes up to", "10752", "token", "8.3.3-14", "8.3.3-22"),
+    same(recomputed, "recomputed", "2560", "token", "8.3.3-15", "8.3.3-24"),
+    same(lambda: CARDS, "cards of one request", "8", "cards", "8.3.3-16", kind="input"),
+    Claim(
+        ("8.3.3-17",), "a snapshot on each card", "input", ("53.6",), "MiB", 0.05,
+        lambda: KIMI_K3.on_each_of(CARDS).snapshot_bytes / MIB,
+    ),
+    same(
+        lambda: KIMI_K3.on_each_of(CARDS).snapshot_bytes, "the same, in bytes", "56,171,520", "bytes", "8.3.3",
+        kind="input",
+    ),
+    same(lambda: len(cached_text(8192, SPACING_TOKENS).snapshots), "few snapshots", "2", "", "8.3.3-18", kind="input"),
+    Claim(("8.3.3-19",), "those on each card", "computed", ("107",), "MiB", 0.5, lambda: snapshots_of_8k(4096)),
+    same(lambda: len(cached_text(8192, 256).snapshots), "many snapshots", "32", "", "8.3.3-20", kind="input"),
+    # 32 times the printed 53.6 would be 1715.
+    Claim(("8.3.3-21",), "those on each card", "computed", ("1714",), "MiB", 0.5, lambda: snapshots_of_8k(256)),
+    same(lambda: recomputed(SPACING_TOKENS // 2), "recomputed at half the spacing", "512", "token", "8.3.3"),
+    Claim(
+        ("8.3.3",), "recomputed on average", "computed", ("2048",), "token", 0.5,
+        lambda: mean_between_snapshots(SPACING_TOKENS),
+    ),
+    Claim(
+        ("8.3.3",), "the same at half the spacing", "computed", ("1024",), "token", 0.5,
+        lambda: mean_between_snapshots(SPACING_TOKENS // 2),
+    ),
+    same(lambda: DEEPSEEK_V41.resident_layers, "layers with windows", "40", "layers", "8.3.3-31", kind="input"),
+    same(
+        lambda: recovery(window_state=Lookup.MISS).rerun_tokens, "tokens that the encoder replays at most", "128",
+        "token", "8.3.3-32", kind="input",
+    ),
+    same(
+        lambda: recovery().decoder_tokens, "tokens that the decoder replays at most", "128", "token", "8.3.3-33",
+        kind="input",
+    ),
+    same(lambda: DEEPSEEK_V41.decoder_layers, "layers of the decoder", "20", "layers", "8.3.3-34", kind="input"),
+    same(lambda: DEEPSEEK_V41.window, "window of a layer", "128", "token", "8.3.3-35", kind="input"),
+    same(
+        lambda: window_reach(DEEPSEEK_V41.encoder_layers, DEEPSEEK_V41.window), "how far its encoder's windows reach",
+        "2540", "token", "8.3.3",
+    ),
+    same(lambda: DEEPSEEK_V41.resident_bytes, "windows of one turn", "2,703,360", "bytes", "8.3.3"),
+    same(lambda: V4_WINDOW_SHARE, "windows' share of what lasts", "1/2", "", "8.3.3-36", kind="input"),
+    same(lambda: 1 / GLOBAL_SHRINK, "what becomes of global KV", "1/4", "", "8.3.3-37", kind="input"),
+    same(long_lived_share, "what becomes of what lasts", "1/8", "", "8.3.3-38"),
+    Claim(
+        ("8.3.3",), "the same by the recorded bytes", "computed", ("0.1266",), "", 0.00005,
+        lambda: long_lived_share(shrink=recorded_shrink(8192)),
+    ),
+    same(
+        lambda: len({recovery(*found).path for found in product(Lookup, repeat=2)}), "ways to go on", "3", "ways",
+        "8.3.3-39", kind="input",
     ),
     same(lambda: A_TOKENS, "prefix A", "6144", "token", "8.3.4-01", kind="input"),
     same(lambda: A.kv_bytes / MIB, "its KV", "864", "MiB", "8.3.4-02", "8.3.4-30", "8.3.4-31", "8.3.4-48"),
