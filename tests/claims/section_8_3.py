@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lib import allotment, copy_on_write, five_requests, prefix_value
+from lib import allotment, context_edit, copy_on_write, five_requests, prefix_value
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -15,6 +15,7 @@ from lib.memory import KvPool, pages_for, tokens_stored
 from lib.model import matrix_flops
 from lib.paging import Findable, Pool
 from lib.pool_size import EqualRequests, tokens_again
+from lib.prefix_cache import PrefixCache
 from lib.prefix_value import A_TOKENS, B_TOKENS, GEN4, GEN5, HIT_PROBABILITY, prefix_of
 from lib.records import record
 from lib.residency import Gate, PoolSetup
@@ -208,6 +209,15 @@ def of_five() -> Schedule:
 def known_of_the_preempted() -> int:
     (lost,) = of_five().preemptions
     return of_five().requests[lost.place].prompt + lost.outputs
+
+
+def found_of_equal_beginnings() -> int:
+    """What a live cache finds of a prompt that differs from another in a single token."""
+    one = list(range(2 * context_edit.EQUAL_TOKENS))
+    other = [len(one) if place == context_edit.EQUAL_TOKENS else each for place, each in enumerate(one)]
+    cache = PrefixCache(len(one), block_tokens=1)
+    cache.insert(cache.lock(cache.match(one)), one, cache.take(len(one)))
+    return cache.match(other).tokens
 
 
 def efficiency_row() -> dict[str, Any]:
@@ -446,6 +456,24 @@ CLAIMS = (
     *(
         same(lambda place=place: EXERCISE.batches[place], "group asked about", printed, "requests", name, kind="input")
         for place, (printed, name) in enumerate((("8", "8.3.2-52"), ("16", "8.3.2-53"), ("32", "8.3.2-54")))
+    ),
+    same(lambda: SHARING.shared_prefix_tokens, "prefix of long ones", "6144", "token", "8.3.3-01", kind="input"),
+    same(
+        lambda: SHARING.input_tokens - context_edit.reusable_tokens(SHARING.input_tokens, SHARING.shared_prefix_tokens),
+        "input that is left behind it", "2048", "token", "8.3.3-02",
+    ),
+    same(lambda: context_edit.EQUAL_TOKENS, "tokens that are equal in front", "100", "token", "8.3.3-03", kind="input"),
+    same(lambda: found_of_equal_beginnings() + 1, "the first token that is not found", "101", "", "8.3.3-04"),
+    same(lambda: context_edit.HISTORY_TOKENS, "history that is edited", "8K", "token", "8.3.3-25", kind="input"),
+    same(lambda: context_edit.APPENDED_TOKENS, "what a turn appends", "1K", "token", "8.3.3-26", kind="input"),
+    same(lambda: context_edit.append().reusable, "found when it only appends", "8K", "token", "8.3.3-27"),
+    same(lambda: context_edit.SUMMARY_TOKENS, "summary", "2K", "token", "8.3.3-28", kind="input"),
+    same(
+        lambda: context_edit.summarise().appended, "appended to the summary", "1K", "token", "8.3.3-29", kind="input"
+    ),
+    same(
+        lambda: len({context_edit.append(), context_edit.rewrite(0), context_edit.summarise()}), "ways of an update",
+        "3", "", "8.3.3-30", kind="input",
     ),
     same(lambda: A_TOKENS, "prefix A", "6144", "token", "8.3.4-01", kind="input"),
     same(lambda: A.kv_bytes / MIB, "its KV", "864", "MiB", "8.3.4-02", "8.3.4-30", "8.3.4-31", "8.3.4-48"),
