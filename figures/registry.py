@@ -12,6 +12,7 @@ from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table,
 from figures.broken import BROKEN_EXPLORATION, broken_engine
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
+from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
@@ -102,6 +103,7 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
+    Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 
