@@ -18,6 +18,7 @@ from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
+from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
@@ -103,6 +104,7 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
+    Entry("8-17", "prefix-tree", "8.3.3", agent_prefix_tree, TREE_EXPLORATION),
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from lib.model import matrix_flops
 from lib.paging import Findable, Pool
 from lib.pool_size import EqualRequests, tokens_again
 from lib.prefix_cache import PrefixCache
+from lib.prefix_tree import ROUNDS, prefix_tree
 from lib.prefix_value import A_TOKENS, B_TOKENS, GEN4, GEN5, HIT_PROBABILITY, prefix_of
 from lib.records import record
 from lib.residency import Gate, PoolSetup
@@ -218,6 +219,18 @@ def found_of_equal_beginnings() -> int:
     cache = PrefixCache(len(one), block_tokens=1)
     cache.insert(cache.lock(cache.match(one)), one, cache.take(len(one)))
     return cache.match(other).tokens
+
+
+def tree_root() -> dict[str, Any]:
+    return dict(record("agent_prefix_tree").one(parent_node=None))
+
+
+def rounds_that_go_on() -> int:
+    """Of those that part at the root, how many go on together, in the record and in the live tree."""
+    (branch,) = record("agent_prefix_tree").where(parent_node=tree_root()["node"], is_leaf=0)
+    (node,) = (node for node in prefix_tree().nodes if node.parent == 0 and len(node.rounds) > 1)
+    assert node.depth == branch["tokens_from_root"]
+    return len(node.rounds)
 
 
 def efficiency_row() -> dict[str, Any]:
@@ -464,6 +477,16 @@ CLAIMS = (
     ),
     same(lambda: context_edit.EQUAL_TOKENS, "tokens that are equal in front", "100", "token", "8.3.3-03", kind="input"),
     same(lambda: found_of_equal_beginnings() + 1, "the first token that is not found", "101", "", "8.3.3-04"),
+    same(lambda: ROUNDS, "rounds in the prefix tree", "4", "rounds", "8.3.3-05", "8.3.3-08", kind="input"),
+    same(
+        lambda: tree_root()["added_tokens_on_edge"], "tokens that all of them share", "206", "token", "8.3.3-06",
+        "8.3.3-09", kind="measured",
+    ),
+    same(lambda: prefix_tree().first_fork or 0, "the same by the live tree", "206", "token", "8.3.3"),
+    same(rounds_that_go_on, "rounds that go on along one branch", "3", "rounds", "8.3.3-07", kind="input"),
+    same(lambda: prefix_tree().read, "tokens that the four read", "2080", "token", "8.3.3"),
+    same(lambda: prefix_tree().stored, "tokens of the tree", "896", "token", "8.3.3"),
+    same(lambda: prefix_tree(2).reusable, "what round 2 finds in blocks of 16", "192", "token", "8.3.3"),
     same(lambda: context_edit.HISTORY_TOKENS, "history that is edited", "8K", "token", "8.3.3-25", kind="input"),
     same(lambda: context_edit.APPENDED_TOKENS, "what a turn appends", "1K", "token", "8.3.3-26", kind="input"),
     same(lambda: context_edit.append().reusable, "found when it only appends", "8K", "token", "8.3.3-27"),
