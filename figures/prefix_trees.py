@@ -13,7 +13,7 @@ from figures.lines import FINER, round_above, round_ticks, ticks_below, ticks_le
 from figures.page import box, new_page, swatch
 from figures.words import words
 from lib.agent_replay import BLOCK_TOKENS
-from lib.checks import one_of
+from lib.checks import one_of, whole
 from lib.prefix_tree import MOST_ROUNDS, MOST_TOKENS, ROUNDS, Found, Node, PrefixTree, prefix_tree
 
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -70,7 +70,8 @@ def agent_prefix_tree(
 
 def tree_of(rounds: int, block_tokens: int, timestamp: int) -> PrefixTree:
     """The tree that the figure's parameters describe."""
-    return prefix_tree(rounds, one_of("block_tokens", block_tokens, BLOCKS), timestamp)
+    place = whole("timestamp", timestamp, at_most=MOST_TOKENS)
+    return prefix_tree(rounds, one_of("block_tokens", block_tokens, BLOCKS), place)
 
 
 def _role(tree: PrefixTree, place: int) -> str:

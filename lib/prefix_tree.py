@@ -74,7 +74,6 @@ class PrefixTree:
         return self.nodes[0].depth if len(self.rounds) > 1 else None
 
 
-@lru_cache(256)
 def prefix_tree(rounds: int = ROUNDS, block_tokens: int = BLOCK_TOKENS, timestamp: int | None = None) -> PrefixTree:
     """The tree of the first rounds, each looked up and inserted in its turn, and what they find in blocks of a size.
 
@@ -84,6 +83,11 @@ def prefix_tree(rounds: int = ROUNDS, block_tokens: int = BLOCK_TOKENS, timestam
     count = whole("rounds", rounds, at_least=1, at_most=MOST_ROUNDS)
     size = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
     place = MOST_TOKENS if timestamp is None else whole("timestamp", timestamp, at_most=MOST_TOKENS)
+    return _built(count, size, place)
+
+
+@lru_cache(256)
+def _built(count: int, size: int, place: int) -> PrefixTree:
     inputs = [_stamped(ids, place, number) for number, ids in enumerate(prompts()[:count], start=1)]
     same, locks = _insert_in_turn(inputs, 1)
     found, _ = _insert_in_turn(inputs, size)
