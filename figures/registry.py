@@ -12,11 +12,13 @@ from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table,
 from figures.broken import BROKEN_EXPLORATION, broken_engine
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
+from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
+from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
@@ -106,6 +108,8 @@ FIGURES = (
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
     Entry("8-19", "snapshot-resume", "8.3.3", resume_from_snapshot, SNAPSHOTS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
+    Entry("8-17", "prefix-tree", "8.3.3", agent_prefix_tree, TREE_EXPLORATION),
+    Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 

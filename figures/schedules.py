@@ -131,7 +131,7 @@ def schedule_at(
     load = example.four_requests(r0_outputs, r1_outputs, *arrivals, r2_prompt)
     wait_ns = in_ns("wait_to_fill", wait_to_fill)
     limits = example.policy_of(policy, rows, wait_ns, chunk, token_budget, order)
-    return simulate(load, limits, _model(step_time, in_ns("fixed_term", fixed_term), in_ns("host_time", host_time)))
+    return simulate(load, limits, model_of(step_time, in_ns("fixed_term", fixed_term), in_ns("host_time", host_time)))
 
 
 def rows_for_four(max_running: int) -> int:
@@ -139,7 +139,8 @@ def rows_for_four(max_running: int) -> int:
     return whole("max_running", max_running, at_least=1, at_most=len(example.NAMES))
 
 
-def _model(step_time: StepModel, fixed_ns: int, host_ns: int) -> StepTime:
+def model_of(step_time: StepModel, fixed_ns: int = FIT.fixed_ns, host_ns: int = example.HOST_NS) -> StepTime:
+    """The model of a name, by default with the chapter's fixed term and host time (ns)."""
     fit, launch_bound = replace(FIT, fixed_ns=fixed_ns), LaunchBound(host_ns, _DEVICE)
     return fit if one_of("step_time", step_time, StepModel) is StepModel.FIT else launch_bound
 
@@ -169,7 +170,7 @@ def _prompts_in(schedule: Schedule, interval: Interval) -> list[str]:
 def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the schedule comes to, at the settings of `schedule_of_four`."""
     schedule = _at(settings)
-    clocks = _clocks(settings["step_time"])
+    clocks = clocks_of(settings["step_time"])
     longest = _longest(schedule)
     prompts = " and ".join(_prompts_in(schedule, longest))
     because = f"({prompts})" if prompts else "(no prompt in it)"
@@ -187,7 +188,7 @@ def schedule_readouts(**settings: Any) -> tuple[Readout, ...]:
 def chunked_readouts(**settings: Any) -> tuple[Readout, ...]:
     """The same, and what the other model of step times says of it."""
     other = _at({**settings, "step_time": StepModel.LAUNCH_BOUND})
-    clocks, longest = _clocks(StepModel.LAUNCH_BOUND), _longest(other)
+    clocks, longest = clocks_of(StepModel.LAUNCH_BOUND), _longest(other)
     return (
         *schedule_readouts(**settings),
         Readout("total, by max(host, device)", other.total_ns / NS, "ms", 0, clocks),
@@ -195,7 +196,8 @@ def chunked_readouts(**settings: Any) -> tuple[Readout, ...]:
     )
 
 
-def _clocks(step_time: StepModel) -> tuple[Clock, ...]:
+def clocks_of(step_time: StepModel) -> tuple[Clock, ...]:
+    """The clocks of the times by a model."""
     return (Clock.FIT,) if step_time == StepModel.FIT else (Clock.FLOP_RULE, Clock.ASSUMED)
 
 

@@ -76,6 +76,8 @@ ZERO_MAKES_NO_SENSE = {
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
     "snapshot-resume": ("spacing", "last"),
     "recovery-paths": ("new_tokens", "window"),
+    "prefix-tree": ("rounds",),
+    "context-edits": ("summary",),
 }
 
 

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from lib import allotment, copy_on_write, five_requests, prefix_value
+from lib import allotment, context_edit, copy_on_write, five_requests, prefix_value
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -16,6 +16,8 @@ from lib.memory import KvPool, pages_for, tokens_stored
 from lib.model import matrix_flops
 from lib.paging import Findable, Pool
 from lib.pool_size import EqualRequests, tokens_again
+from lib.prefix_cache import PrefixCache
+from lib.prefix_tree import ROUNDS, prefix_tree
 from lib.prefix_value import A_TOKENS, B_TOKENS, GEN4, GEN5, HIT_PROBABILITY, prefix_of
 from lib.records import record
 from lib.residency import Gate, PoolSetup
@@ -243,6 +245,25 @@ def snapshots_of_8k(spacing: int) -> float:
 def recovery(global_kv: Lookup = Lookup.HIT, window_state: Lookup = Lookup.HIT) -> Recovery:
     """A long prefix and a tool's result behind it."""
     return recover(8192, 1024, global_kv, window_state)
+def found_of_equal_beginnings() -> int:
+    """What a live cache finds of a prompt that differs from another in a single token."""
+    one = list(range(2 * context_edit.EQUAL_TOKENS))
+    other = [len(one) if place == context_edit.EQUAL_TOKENS else each for place, each in enumerate(one)]
+    cache = PrefixCache(len(one), block_tokens=1)
+    cache.insert(cache.lock(cache.match(one)), one, cache.take(len(one)))
+    return cache.match(other).tokens
+
+
+def tree_root() -> dict[str, Any]:
+    return dict(record("agent_prefix_tree").one(parent_node=None))
+
+
+def rounds_that_go_on() -> int:
+    """Of those that part at the root, how many go on together, in the record and in the live tree."""
+    (branch,) = record("agent_prefix_tree").where(parent_node=tree_root()["node"], is_leaf=0)
+    (node,) = (node for node in prefix_tree().nodes if node.parent == 0 and len(node.rounds) > 1)
+    assert node.depth == branch["tokens_from_root"]
+    return len(node.rounds)
 
 
 def efficiency_row() -> dict[str, Any]:
@@ -537,6 +558,33 @@ CLAIMS = (
     same(
         lambda: len({recovery(*found).path for found in product(Lookup, repeat=2)}), "ways to go on", "3", "ways",
         "8.3.3-39", kind="input",
+    same(lambda: SHARING.shared_prefix_tokens, "prefix of long ones", "6144", "token", "8.3.3-01", kind="input"),
+    same(
+        lambda: SHARING.input_tokens - context_edit.reusable_tokens(SHARING.input_tokens, SHARING.shared_prefix_tokens),
+        "input that is left behind it", "2048", "token", "8.3.3-02",
+    ),
+    same(lambda: context_edit.EQUAL_TOKENS, "tokens that are equal in front", "100", "token", "8.3.3-03", kind="input"),
+    same(lambda: found_of_equal_beginnings() + 1, "the first token that is not found", "101", "", "8.3.3-04"),
+    same(lambda: ROUNDS, "rounds in the prefix tree", "4", "rounds", "8.3.3-05", "8.3.3-08", kind="input"),
+    same(
+        lambda: tree_root()["added_tokens_on_edge"], "tokens that all of them share", "206", "token", "8.3.3-06",
+        "8.3.3-09", kind="measured",
+    ),
+    same(lambda: prefix_tree().first_fork or 0, "the same by the live tree", "206", "token", "8.3.3"),
+    same(rounds_that_go_on, "rounds that go on along one branch", "3", "rounds", "8.3.3-07", kind="input"),
+    same(lambda: prefix_tree().read, "tokens that the four read", "2080", "token", "8.3.3"),
+    same(lambda: prefix_tree().stored, "tokens of the tree", "896", "token", "8.3.3"),
+    same(lambda: prefix_tree(2).reusable, "what round 2 finds in blocks of 16", "192", "token", "8.3.3"),
+    same(lambda: context_edit.HISTORY_TOKENS, "history that is edited", "8K", "token", "8.3.3-25", kind="input"),
+    same(lambda: context_edit.APPENDED_TOKENS, "what a turn appends", "1K", "token", "8.3.3-26", kind="input"),
+    same(lambda: context_edit.append().reusable, "found when it only appends", "8K", "token", "8.3.3-27"),
+    same(lambda: context_edit.SUMMARY_TOKENS, "summary", "2K", "token", "8.3.3-28", kind="input"),
+    same(
+        lambda: context_edit.summarise().appended, "appended to the summary", "1K", "token", "8.3.3-29", kind="input"
+    ),
+    same(
+        lambda: len({context_edit.append(), context_edit.rewrite(0), context_edit.summarise()}), "ways of an update",
+        "3", "", "8.3.3-30", kind="input",
     ),
     same(lambda: A_TOKENS, "prefix A", "6144", "token", "8.3.4-01", kind="input"),
     same(lambda: A.kv_bytes / MIB, "its KV", "864", "MiB", "8.3.4-02", "8.3.4-30", "8.3.4-31", "8.3.4-48"),
