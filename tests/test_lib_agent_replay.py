@@ -130,6 +130,12 @@ def test_given_back_head_first_a_chain_that_loses_a_block_loses_all() -> None:
     assert 0 < head < tail < sum(found_if_all_lives())
 
 
+@pytest.mark.parametrize("order", Order)
+def test_in_a_pool_that_can_keep_all_every_order_does(order: Order) -> None:
+    for blocks in (LARGE.blocks_to_keep_all, LARGE.blocks):
+        assert replay(Setup(blocks, interfering=INTERFERING, order=order)) == found_if_all_lives()
+
+
 def test_time_to_make_adds_up() -> None:
     assert time_to_make(0, 2048) + time_to_make(2048, 6144) == pytest.approx(prefix_of(6144).recompute_s, rel=1e-12)
 
