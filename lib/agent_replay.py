@@ -126,13 +126,13 @@ def found_if_all_lives(block_tokens: int = BLOCK_TOKENS) -> tuple[int, ...]:
 
 def replay(setup: Setup) -> tuple[int, ...]:
     """Tokens that each round finds, one request after the other through a prefix cache. Source: section 8.3.4."""
-    worth = _known_time_to_make if setup.order == Order.LEAST_VALUE else None
-    kept, found = PrefixCache(setup.blocks, setup.block_tokens, setup.order, worth), []
+    is_by_value = setup.order == Order.LEAST_VALUE
+    cache, found = PrefixCache(setup.blocks, setup.block_tokens, setup.order, time_to_make if is_by_value else None), []
     for one, tokens in setup.load():
-        match = kept.match(tokens)
-        lock = kept.lock(match)
-        kept.insert(lock, tokens, kept.take(kept.blocks_for(len(tokens)) - match.blocks))
-        kept.unlock(lock)
+        match = cache.match(tokens)
+        lock = cache.lock(match)
+        cache.insert(lock, tokens, cache.take(cache.blocks_for(len(tokens)) - match.blocks))
+        cache.unlock(lock)
         if one:
             found.append(match.tokens)
     return tuple(found)
@@ -142,10 +142,6 @@ def time_to_make(first: int, beyond: int) -> float:
     """Seconds to compute the KV of the tokens from one position to before another (clock: FLOP rule)."""
     first = whole("first", first, at_most=MOST_TOKENS - 1)
     return recompute_time(whole("beyond", beyond, first + 1, MOST_TOKENS)) - (recompute_time(first) if first else 0)
-
-
-# The order by value asks for each block that it evicts.
-_known_time_to_make = cache(time_to_make)
 
 
 def first_token_ns(tokens: int, found: int = 0) -> int:

@@ -258,7 +258,8 @@ class PrefixCache:
             if self.order == Order.HEAD_FIRST:
                 gone += self._cut_off(run)
             else:
-                gone += self._shorten(run, 1 if self._worth else blocks - gone)
+                # What was never found is worth nothing, however short it gets.
+                gone += self._shorten(run, 1 if self._worth and run.hits else blocks - gone)
         return gone
 
     # What the verbs are made of
