@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
@@ -102,6 +103,7 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
+    Entry("8-18", "agent-rounds", "8.3.3", agent_rounds, AGENT_ROUNDS_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 

@@ -73,6 +73,7 @@ ZERO_MAKES_NO_SENSE = {
     "reference-counts": ("event", "sharers"),
     "prefix-value": ("link_bytes_s", "a_tokens", "b_tokens", "efficiency"),
     "cancel-and-release": ("step_time", "in_flight", "needs_blocks"),
+    "agent-rounds": ("pool",),
 }
 
 
