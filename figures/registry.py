@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
@@ -110,6 +111,7 @@ FIGURES = (
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-17", "prefix-tree", "8.3.3", agent_prefix_tree, TREE_EXPLORATION),
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
+    Entry("8-18", "agent-rounds", "8.3.3", agent_rounds, AGENT_ROUNDS_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ from lib.records import record
 from lib.residency import PoolSetup
 from lib.schedule import MOST_NS
 from lib.scheduling import Request, chunked
-from lib.step_time import FIT
+from lib.step_time import FIT, step_plan
 
 BLOCK_TOKENS, TOKEN_BUDGET = 16, 512
 INTERFERING, INTERFERING_TOKENS = 3, 4000  # in each gap of the recorded runs
@@ -142,6 +142,42 @@ def time_to_make(first: int, beyond: int) -> float:
     """Seconds to compute the KV of the tokens from one position to before another (clock: FLOP rule)."""
     first = whole("first", first, at_most=MOST_TOKENS - 1)
     return recompute_time(whole("beyond", beyond, first + 1, MOST_TOKENS)) - (recompute_time(first) if first else 0)
+
+
+def first_token_ns(tokens: int, found: int = 0) -> int:
+    """Ns until the first output of a prompt that has the engine to itself, so many of its tokens found (clock: fit)."""
+    beyond = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS)
+    start = whole("found", found, at_most=beyond - 1)
+    return sum(FIT(step_plan((min(TOKEN_BUDGET, beyond - at), at))) for at in range(start, beyond, TOKEN_BUDGET))
+
+
+class Recorded(NamedTuple):
+    """One recorded run with the prefix cache on: tokens found, time of all rounds, median time to first token.
+
+    Both times in seconds (clock: client); they leave out the wait before each round and what interferes.
+    """
+
+    setup: Setup
+    gap_s: float
+    found: int
+    total_s: float
+    median_s: float
+
+
+@cache
+def recorded() -> tuple[Recorded, ...]:
+    """The recorded runs with the prefix cache on. Source: record cache_replay_summary."""
+    runs = record("cache_replay_summary").where(prefix_cache_on=1)
+    return tuple(
+        Recorded(
+            Setup(run["pool_capacity_tokens"] // BLOCK_TOKENS, interfering=run["interfering_requests_per_gap"]),
+            run["gap_s"],
+            run["hit_tokens_total"],
+            run["agent_requests_total_s"],
+            run["ttft_median_ms"] / 1e3,
+        )
+        for run in runs
+    )
 
 
 class Served(NamedTuple):

@@ -248,7 +248,7 @@ class PrefixCache:
         """Forget so many blocks that are under no lock, in the cache's order; gives how many it came to.
 
         It stops as soon as that many are gone. By most orders a chain loses its end first, block by block; from its
-        head on it loses all at once, as nothing behind a gap can be found.
+        head on it loses at once all that was used last together, as nothing behind a gap can be found.
         """
         if whole("blocks", blocks) > self._evictable:
             raise PagingError(f"{blocks} blocks are to be evicted and {self._evictable} are evictable")
@@ -258,7 +258,8 @@ class PrefixCache:
             if self.order == Order.HEAD_FIRST:
                 gone += self._cut_off(run)
             else:
-                gone += self._shorten(run, 1 if self._worth else blocks - gone)
+                # What was never found is worth nothing, however short it gets.
+                gone += self._shorten(run, 1 if self._worth and run.hits else blocks - gone)
         return gone
 
     # What the verbs are made of
@@ -380,8 +381,8 @@ class PrefixCache:
         return len(lost)
 
     def _cut_off(self, run: Run) -> int:
-        """Forget a run, all before it that nobody has locked, and all that goes on from there."""
-        while run.parent and run.parent.parent and not run.parent.locks:
+        """Forget a run, what was used last together with it before it, and all that goes on from there."""
+        while run.parent and run.parent.parent and not run.parent.locks and run.parent.used == run.used:
             run = run.parent
         lost, unseen = 0, [run]
         while unseen:

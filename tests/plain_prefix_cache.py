@@ -80,12 +80,15 @@ class PlainPrefixCache:
             first = min(leaves, key=self.priority)
             doomed = [first]
             if self.order == "least recently used, from its head":
-                head = next(text for text in self.texts(first) if not self.kept[text].locks)
+                head = next(text for text in self.texts(first) if self.goes_with(self.kept[text], self.kept[first]))
                 doomed = [text for text in self.kept if text[: len(head)] == head]
             for text in doomed:
                 del self.kept[text]
             gone += len(doomed)
         return gone
+
+    def goes_with(self, kept: Kept, first: Kept) -> bool:
+        return not kept.locks and kept.used == first.used
 
     def goes_on(self, text: Text) -> bool:
         return any(len(other) > len(text) and other[: len(text)] == text for other in self.kept)

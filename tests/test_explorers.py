@@ -78,6 +78,7 @@ ZERO_MAKES_NO_SENSE = {
     "recovery-paths": ("new_tokens", "window"),
     "prefix-tree": ("rounds",),
     "context-edits": ("summary",),
+    "agent-rounds": ("pool",),
 }
 
 

@@ -16,8 +16,10 @@ from lib.agent_replay import (
     Setup,
     blocks_in,
     engine_replay,
+    first_token_ns,
     found_if_all_lives,
     prompts,
+    recorded,
     replay,
     rounds,
     time_to_make,
@@ -76,6 +78,13 @@ def test_the_prefix_tree_of_the_first_rounds_is_the_recorded_one() -> None:
             assert len(beginnings) == 1
 
 
+def test_the_recorded_runs_are_of_these_setups() -> None:
+    assert [(one.setup, one.found) for one in recorded()] == [
+        (setup_of(run), run["hit_tokens_total"]) for run in RUNS.values()
+    ]
+    assert {run["interfering_request_tokens"] for run in RUNS.values()} == {0, INTERFERING_TOKENS}
+
+
 def test_a_wait_changes_nothing_and_the_clock_runs() -> None:
     at_once, later = (engine_replay(LARGE, gap) for gap in (0, 200 * NS_IN_MS))
     assert [(one.found, one.first_token_ns) for one in at_once] == [(one.found, one.first_token_ns) for one in later]
@@ -92,7 +101,10 @@ def test_both_ways_find_the_same(seed: int) -> None:
         # of whole blocks the pool would keep the last one a second time
         interfering_tokens=draw.randint(1, 150) * 16 + 1,
     )
-    assert [one.found for one in engine_replay(setup)] == list(replay(setup))
+    served = engine_replay(setup, gap_ns=draw.choice((0, 10**8)))
+    assert [one.found for one in served] == list(replay(setup))
+    for one in served:
+        assert one.first_token_ns == first_token_ns(one.round.tokens, one.found)
 
 
 @settings(max_examples=40, deadline=None)
@@ -128,6 +140,12 @@ def test_given_back_head_first_a_chain_that_loses_a_block_loses_all() -> None:
         for order in (Order.LEAST_RECENTLY_USED, Order.HEAD_FIRST)
     )
     assert 0 < head < tail < sum(found_if_all_lives())
+
+
+@pytest.mark.parametrize("order", Order)
+def test_in_a_pool_that_can_keep_all_every_order_does(order: Order) -> None:
+    for blocks in (LARGE.blocks_to_keep_all, LARGE.blocks):
+        assert replay(Setup(blocks, interfering=INTERFERING, order=order)) == found_if_all_lives()
 
 
 def test_time_to_make_adds_up() -> None:

@@ -193,6 +193,15 @@ def test_what_each_order_leaves(order: Order, left: list[int]) -> None:
     assert [cache.match(text).tokens for text in texts] == left
 
 
+def test_from_its_head_an_old_branch_goes_without_the_trunk_that_was_used_since() -> None:
+    cache, old, new = PrefixCache(8, 2, Order.HEAD_FIRST), [1, 2, 3, 4, 5, 6, 7, 8, 0], [1, 2, 3, 4, 9, 9, 0]
+    serve(cache, old)
+    serve(cache, new)
+    assert cache.evict(1) == 2
+    assert [cache.match(text).tokens for text in (old, new)] == [4, 6]
+    assert cache.evict(1) == 3
+
+
 def test_eviction_stops_as_soon_as_enough_are_gone() -> None:
     cache = PrefixCache(16, 2)
     serve(cache, list(range(21)))

@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from lib import allotment, context_edit, copy_on_write, five_requests, prefix_value
+from lib import agent_replay, allotment, copy_on_write, five_requests, prefix_value
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -24,6 +25,7 @@ from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked
 from lib.state_cache import CARDS, KIMI_K3, MATCHED_TOKENS, SPACING_TOKENS, cached_text, mean_between_snapshots
+from lib.step_time import NS
 from lib.units import GB, GIB, MIB
 from lib.window_state import (
     DEEPSEEK_V41,
@@ -41,6 +43,8 @@ from tests.claims.claim import Claim
 POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
 LOAD, USABLE = EqualRequests(), (("pool_blocks", 1), ("reserved_blocks", -1))
 SHARING, ALONE = LONG_CONTEXT.shape, LONG_CONTEXT.shape_alone
+WITH_OTHERS, SMALL_POOL = "pool6gib_interference", "pool1gib_interference"
+ALONE_AT_ONCE, ALONE_LATER = "pool6gib", "pool6gib_gap200ms"
 A, B, A_GEN4 = prefix_of(A_TOKENS), prefix_of(B_TOKENS), prefix_of(A_TOKENS, GEN4.bandwidth_bytes_s)
 
 
@@ -277,6 +281,34 @@ def break_even_percent(prefix: prefix_value.Prefix) -> float:
 
 def b_in_the_room_of_a() -> int:
     return A.kv_bytes // B.kv_bytes
+
+
+@cache
+def replayed(run: str, gap_ns: int = 0) -> tuple[agent_replay.Served, ...]:
+    """The rounds of the recorded task, through the engine with the pool and the load of a recorded run."""
+    row = replay_row(run)
+    blocks = row["pool_capacity_tokens"] // agent_replay.BLOCK_TOKENS
+    return agent_replay.engine_replay(
+        agent_replay.Setup(blocks, interfering=row["interfering_requests_per_gap"]), gap_ns
+    )
+
+
+def in_pool(pool_bytes: int) -> agent_replay.Setup:
+    """The recorded load in a pool of this size."""
+    return agent_replay.Setup(agent_replay.blocks_in(pool_bytes), interfering=agent_replay.INTERFERING)
+
+
+def replay_row(run: str) -> dict[str, Any]:
+    return dict(record("cache_replay_summary").one(run=run))
+
+
+def found_more_after_wait() -> int:
+    """How many tokens more each round finds after a wait, as recorded and by the engine: all added up, sign or not."""
+    rows = [record("cache_replay").where(run=run) for run in (ALONE_AT_ONCE, ALONE_LATER)]
+    hits = [[row["hit_tokens"] for row in run] for run in rows]
+    gap_ns = round(replay_row(ALONE_LATER)["gap_s"] * NS)
+    hits += [[one.found for one in replayed(name, gap)] for name, gap in ((ALONE_AT_ONCE, 0), (ALONE_LATER, gap_ns))]
+    return sum(abs(there - here) for run in hits[1:] for here, there in zip(hits[0], run, strict=True))
 
 
 def of_prefix(value: Callable[[], float], what: str, printed: str, unit: str, tolerance: float, *ids: str) -> Claim:
@@ -627,6 +659,40 @@ CLAIMS = (
     of_prefix(
         lambda: B.value_per_byte(HIT_PROBABILITY) * MIB * 1e3, "net saving of B per MiB", "0.140", "ms/MiB", 0.0005,
         "-29",
+    ),
+    same(lambda: len(agent_replay.rounds()), "rounds replayed", "12", "rounds", "8.3.4-38", kind="input"),
+    same(
+        lambda: replay_row(WITH_OTHERS)["input_tokens_total"], "their input", "19,556", "token", "8.3.4-39",
+        kind="measured",
+    ),
+    same(lambda: sum(one.tokens for one in agent_replay.rounds()), "their input", "19,556", "token", "8.3.4"),
+    same(lambda: sum(one.same for one in agent_replay.rounds()), "of it equal to before", "16,376", "token", "8.3.4"),
+    same(lambda: replay_row(WITH_OTHERS)["kv_pool_gib"], "larger pool", "6", "GiB", "8.3.4-40", kind="input"),
+    same(
+        lambda: replay_row(WITH_OTHERS)["hit_tokens_total"], "found in it", "16,304", "token", "8.3.4-41",
+        kind="measured",
+    ),
+    same(lambda: sum(one.found for one in replayed(WITH_OTHERS)), "by the engine", "16,304", "token", "8.3.4"),
+    same(lambda: sum(one.computed for one in replayed(WITH_OTHERS)), "computed again", "3252", "token", "8.3.4-42"),
+    same(
+        lambda: replay_row(WITH_OTHERS)["recomputed_tokens_total"], "the same, recorded", "3252", "token", "8.3.4",
+        kind="measured",
+    ),
+    same(lambda: replay_row(SMALL_POOL)["kv_pool_gib"], "smaller pool", "1", "GiB", "8.3.4-43", kind="input"),
+    same(lambda: replay_row(SMALL_POOL)["hit_tokens_total"], "found in it", "0", "token", "8.3.4-44", kind="measured"),
+    same(lambda: sum(one.found for one in replayed(SMALL_POOL)), "by the engine", "0", "token", "8.3.4"),
+    same(lambda: replay_row(ALONE_LATER)["gap_s"], "wait", "0.2", "s", "8.3.4-45", kind="input"),
+    same(found_more_after_wait, "more found after it", "0", "token", "8.3.4-46", kind="measured"),
+    same(lambda: agent_replay.INTERFERING, "other requests in a gap", "3", "requests", "8.3.4", kind="input"),
+    same(lambda: agent_replay.INTERFERING_TOKENS, "tokens of each", "4000", "token", "8.3.4", kind="input"),
+    same(lambda: sum(agent_replay.replay(in_pool(2 * GIB))), "found in 2 GiB", "15,952", "token", "8.3.4"),
+    Claim(
+        ("8.3.4",), "used up in each gap", "computed", ("1.65",), "GiB", 0.005,
+        lambda: POOL.bytes_of(1) * in_pool(6 * GIB).blocks_between / GIB,
+    ),
+    Claim(
+        ("8.3.4",), "pool from which on all is found", "computed", ("2.05",), "GiB", 0.005,
+        lambda: POOL.bytes_of(1) * in_pool(6 * GIB).blocks_to_keep_all / GIB,
     ),
     same(lambda: LONG_REQUESTS_AT_ONCE, "long requests", "16", "requests", "8.3.4-47", kind="input"),
     of_prefix(lambda: A.recompute_bytes_s / GB, "recomputing A makes KV at", "2.9", "GB/s", 0.05),
