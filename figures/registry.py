@@ -107,11 +107,11 @@ FIGURES = (
     Entry(None, "pool-size", "8.3.2", pool_size, POOL_SIZE_EXPLORATION),
     Entry(None, "run-scrubber", "8.3.2", run_scrubber, SCRUBBER_EXPLORATION),
     Entry(None, "broken-engine", "8.3.2", broken_engine, BROKEN_EXPLORATION),
-    Entry("8-19", "snapshot-resume", "8.3.3", resume_from_snapshot, SNAPSHOTS_EXPLORATION),
-    Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-17", "prefix-tree", "8.3.3", agent_prefix_tree, TREE_EXPLORATION),
-    Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-18", "agent-rounds", "8.3.3", agent_rounds, AGENT_ROUNDS_EXPLORATION),
+    Entry("8-19", "snapshot-resume", "8.3.3", resume_from_snapshot, SNAPSHOTS_EXPLORATION),
+    Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
+    Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
 )  # fmt: skip
 

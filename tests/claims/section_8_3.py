@@ -5,8 +5,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from lib import allotment, context_edit, copy_on_write, five_requests, prefix_value
-from lib import agent_replay, allotment, copy_on_write, five_requests, prefix_value
+from lib import agent_replay, allotment, context_edit, copy_on_write, five_requests, prefix_value
 from lib.allotment import COMMON_TOKENS, LENGTHS, NAMES, Allot, Load, wasted_slots
 from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
@@ -249,6 +248,8 @@ def snapshots_of_8k(spacing: int) -> float:
 def recovery(global_kv: Lookup = Lookup.HIT, window_state: Lookup = Lookup.HIT) -> Recovery:
     """A long prefix and a tool's result behind it."""
     return recover(8192, 1024, global_kv, window_state)
+
+
 def found_of_equal_beginnings() -> int:
     """What a live cache finds of a prompt that differs from another in a single token."""
     one = list(range(2 * context_edit.EQUAL_TOKENS))
@@ -590,6 +591,7 @@ CLAIMS = (
     same(
         lambda: len({recovery(*found).path for found in product(Lookup, repeat=2)}), "ways to go on", "3", "ways",
         "8.3.3-39", kind="input",
+    ),
     same(lambda: SHARING.shared_prefix_tokens, "prefix of long ones", "6144", "token", "8.3.3-01", kind="input"),
     same(
         lambda: SHARING.input_tokens - context_edit.reusable_tokens(SHARING.input_tokens, SHARING.shared_prefix_tokens),
