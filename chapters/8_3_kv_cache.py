@@ -474,3 +474,336 @@ explore("broken-engine")
 
 # %% [markdown]
 # [Exercise 8-3](../exercises/ex_8_3_blocks_and_sharing.ipynb): block sizes, what is wasted, and what a common prefix does to the number of requests that fit.
+
+# %% [markdown]
+# ## 8.3.3 Prefixes that outlive their request
+#
+# So far requests shared blocks while they ran. But a conversation sends its whole history again with every turn, and an agent with every tool call; by then the request before has ended.
+# Its blocks lie idle, and what stands in them is just what the next turn needs. In the design problem the long requests begin with the same 6144 tokens. Once these are in the
+# cache, each request computes only the $8192 - 6144 = 2048$ behind them. What has to be true for that?
+#
+# KV can be used again only if everything that decides it is the same:
+#
+# - the **model**, down to its version;
+# - the **position rule**: at another position, or under another scaling of positions, the same token has other keys;
+# - the **adapter**: a LoRA changes what leaves each layer, and with it all KV further up;
+# - the **state format**: blocks of BF16 are not blocks of FP8;
+# - and **every token before**: attention has mixed them all into the KV of this one.
+#
+# The last point is why it is a *prefix* cache. Two prompts have their first 100 tokens in common and differ in the 101st. From there on nothing can be reused, even if the texts agree again
+# later: those tokens have another past. Four verbs are the life of a request in such a cache: *match* looks, *lock* keeps what was found, *insert* makes findable what was computed, and *unlock* leaves it to whoever comes next.
+
+# %%
+from lib.block_content import Tag
+from lib.prefix_cache import PrefixCache
+
+
+def serve(cache, tokens, tag=Tag()):
+    match = cache.match(tokens, tag)
+    lock = cache.lock(match)
+    new = cache.take(cache.blocks_for(len(tokens)) - match.blocks)
+    cache.insert(lock, tokens, new)
+    cache.unlock(lock)
+    return match.tokens
+
+
+cache = PrefixCache(blocks=1000, block_tokens=1)
+prompt, other = list(range(200)), list(range(100)) + [7] + list(range(101, 200))
+[serve(cache, prompt), serve(cache, other), serve(cache, prompt, Tag(adapter="x"))]
+
+# %% [markdown]
+# The second prompt finds 100 tokens although 199 of its 200 are equal; under another adapter the same prompt finds nothing. So the place of a change matters more than its size. Who writes a time
+# stamp at the very top of the system prompt pays for the whole tool list below it, with every call. What is stable goes first, system prompt and tools; what changes from call to call goes last.
+
+# %%
+at_the_top = [99] + prompt
+at_the_end = prompt + [99]
+[serve(cache, at_the_top), serve(cache, at_the_end)]
+
+# %% [markdown]
+# A cache holds many such beginnings, and together they are a **prefix tree**: what is common stands on the way from the root to a fork, what is private between the fork and a leaf. Figure 8-17 shows the inputs of a recorded code agent, its first four rounds.
+# They share 206 tokens, and the three later rounds go on together.
+
+# %%
+explore("prefix-tree")
+
+# %% [markdown]
+# The tree is the cache's own: each edge is a run of blocks, and the blocks are those of the pool. There is no second memory for "the cache": a block in the tree that nobody has locked is a free block whose content can still be found.
+#
+# Figure 8-18 goes through all twelve rounds: how much of each input begins like the round before? Nearly everything. Stop here and play: the bars show what the *text* would allow. What the cache really *finds* is another matter; move the pool and see.
+
+# %%
+explore("agent-rounds")
+
+# %% [markdown]
+# In section 8.3.4 we come back to that cliff. First, the other side of the bargain. Appending never breaks a prefix, so an agent that only appends hits nearly everything, and its context only grows: each turn holds more KV, and each decode step
+# reads all of it.
+#
+# ### What if the text changes?
+#
+# Three ways to go on from a history of 8K tokens with 1K from a tool (K is 1024 here; the numbers are an example). *Append*: the old 8K can be reused, 1K is new. *Rewrite* the instructions at the top, and append: nothing behind the change can be reused. Or *summarise* the history to 2K, and append to
+# that. Figure 8-20:
+
+# %%
+explore("context-edits")
+
+# %% [markdown]
+# The edit's place decides: what lies before it survives. The summary leaves the shortest context, and is the dearest to get: before the new context can be processed, the summary must be *written*, by decode steps that read the old history, one for each of its
+# tokens.
+
+# %%
+from lib.context_edit import append, rewrite, summarise
+
+edits = {"append": append(), "rewrite the top": rewrite(0), "summarise": summarise()}
+rows = [(name, e.reusable, e.to_process, e.prompt) for name, e in edits.items()]
+Table(("", "reusable", "to process", "carried on"), rows)
+
+# %%
+print("writing the summary:", shown(summarise().write_ns() / 1e9, "s", 1), "(fit)")
+
+# %% [markdown]
+# At batch 1 the writing takes nearly a minute. (Beside others it costs the card less, as the weights are read anyway.) What it buys is *room*: every later turn holds and reads a third of the KV. It does not buy time here: a step at batch 1 hardly notices
+# how long its context is.
+#
+# ### Side road: states that cannot be cut anywhere
+#
+# KV has a nice property: it is stored token by token, so a prefix of any length can be taken up again. Layers with a *recurrent* state (linear attention, state space models) keep one matrix per head and change it with every token. The state after
+# 10,752 tokens does not contain the state after 8192. Only to a **snapshot**, a copy that was put aside, can such a layer go back. Figure 8-19: the text matches up to 10,752, snapshots were taken at 4096 and 8192.
+
+# %%
+explore("snapshot-resume")
+
+# %% [markdown]
+# It resumes at 8192 and computes 2560 tokens again. The full-attention layers of the same model had all their KV; they must wait for the recurrent ones. Denser snapshots shorten the way back and take memory, for each text that is kept. For Kimi K3, whose KDA layers keep one FP32 matrix per head,
+# a snapshot is 53.6 MiB on each of eight cards (TP = 8):
+
+# %%
+from lib.state_cache import CARDS, KIMI_K3, cached_text, mean_between_snapshots
+
+each = KIMI_K3.on_each_of(CARDS).snapshot_bytes
+for spacing in (4096, 1024, 256):
+    text = cached_text(8192, spacing)
+    mib = shown(text.stored_bytes(each), "MiB")
+    mean = mean_between_snapshots(spacing)
+    kept = f"{len(text.snapshots):>2} snapshots, {mib} a card"
+    print(f"every {spacing:>4}: {kept}, {mean} tokens again on average")
+
+# %% [markdown]
+# (Bytes counted from the published shape; no run.) Two snapshots take 107 MiB of each card, 32 take 1714 MiB. On average half a spacing is computed again.
+#
+# ### Side road: DeepSeek V4.1
+#
+# You can skip this and go on with section 8.3.4. It shows what "state" can come to mean. The model is a causal encoder with a decoder behind it; both have layers that see only a **window**, the last 128 tokens (sliding window attention, SWA), beside a *global* KV of the whole text. Three kinds of state, with three lives:
+#
+# - **global KV** is kept for long, from turn to turn;
+# - the **encoder's windows** wait for a while in host memory, for the next turn;
+# - the **decoder's windows** live for one turn and are not kept.
+#
+# So two capacities must be planned apart: the windows of 40 layers that are *resident* while a request generates, and the cache that lasts *across turns*. For the second the paper's workload had about half of V4's bytes in windows; V4.1 no longer keeps those for long, and shrinks the global KV to
+# about a quarter:
+#
+# $$\tfrac12 \times \tfrac14 = \tfrac18.$$
+
+# %%
+from lib.window_state import DEEPSEEK_V41, Condition, long_lived_share, window_reach
+
+print(long_lived_share(), "of what V4 keeps across turns")
+print(DEEPSEEK_V41.resident_layers, "layers resident during a turn")
+for condition in Condition:
+    print("needed:", condition)
+
+# %% [markdown]
+# When a tool has answered and the next turn begins, what was found decides where the encoder starts. Figure 8-21 (arrows give the order, the size of a box is no time, and SWA in its labels means the windows of the *encoder*):
+
+# %%
+explore("recovery-paths")
+
+# %% [markdown]
+# If both are there, the encoder runs the new tokens only. If only the global KV is, it runs the last 128 tokens of the prefix once more to get its windows back. If not even that, it computes what is missing. And in *each* case the decoder runs the last 128
+# outputs of the encoder through its 20 layers, to have windows for its first step: a full hit does not spare it that.
+#
+# The replayed windows are **approximate**. Each layer looks only 128 tokens back, but stacked layers look through each other: the last one has heard of tokens thousands of positions away. A replay that begins 128 tokens back has lost those.
+
+# %%
+window_reach(DEEPSEEK_V41.encoder_layers, DEEPSEEK_V41.window)
+
+# %% [markdown]
+# What the encoder then computes from such windows, new global KV among it, depends on where the replay began. So the same text can leave slightly different KV, by the way it came: a cache of such a model does not store *the* state of a prefix, but *a* state.
+
+# %% [markdown]
+# ## 8.3.4 Admission, eviction, swapping out, recomputing
+#
+# Whether a prefix pays has two answers: is it worth keeping at all, and is it worth keeping *first*? Say it will be needed again with probability $p$. Then recomputing it would take $T_r$, fetching it from where it is kept $T_f$; and keeping it costs
+# $T_m$ whether it is needed or not. On average it saves
+#
+# $$V = p\,(T_r - T_f) - T_m.$$
+#
+# For the 6144 tokens of the design problem: their KV is 864 MiB, or 0.906 GB. To compute it again takes 96.5 TFLOP of matrix work. At batch 1 the card reached 62 % of its peak (8.6.3 has the table; to three digits it is 62.2 %, and that is what we calculate with), so $T_r$ is 307.9 ms by the FLOP rule. Kept in *host memory*, it comes back over PCIe 5.0 x16
+# at 64 GB/s in 14.2 ms, and had to be written out once, which is the same time: $T_m = T_f$.
+
+# %%
+from lib.prefix_value import EFFICIENCY, GEN4, GEN5, HIT_PROBABILITY, prefix_of
+
+a, b = prefix_of(6144), prefix_of(2048)
+print(f"at {EFFICIENCY:.1%} of the peak, p = {HIT_PROBABILITY:.0%}:")
+for name, prefix in {"A": a, "B": b}.items():
+    t_r, t_f = (shown(s, "ms", 1) for s in (prefix.recompute_s, prefix.fetch_s))
+    value = shown(prefix.value_s(HIT_PROBABILITY), "ms", 1)
+    print(f"{name}: T_r {t_r} (FLOP rule), T_f {t_f} (link), V {value}")
+
+# %% [markdown]
+# With a chance of 50 % keeping A saves 132.7 ms. How small may the chance be?
+#
+# $$p > \frac{T_m}{T_r - T_f} = \frac{14.2}{293.7} = 4.8\ \%.$$
+#
+# Over PCIe 4.0, at 32 GB/s, both ways take 28.3 ms, a hit saves 279.6 ms, and the chance must be above 10.1 %. Is any link good enough? Look at recomputation as if it were a link: it makes so many bytes of KV a second.
+
+# %%
+from lib.prefix_value import break_even_link
+
+for name, link in {"PCIe 5.0": GEN5, "PCIe 4.0": GEN4}.items():
+    prefix = prefix_of(6144, link.bandwidth_bytes_s)
+    print(f"{name}: break-even at {prefix.break_even:.1%}")
+print(f"recomputing: {a.recompute_bytes_s / 1e9:.1f} GB/s (FLOP rule)")
+slowest = break_even_link(a, HIT_PROBABILITY) / 1e9
+print(f"slowest link that pays at {HIT_PROBABILITY:.0%}: {slowest:.1f} GB/s")
+
+# %% [markdown]
+# Behind a link slower than this card's own 3 GB/s, a hit would *lose* time. And as each prefix is written out while only some are fetched, the link must be a good deal faster than that before keeping pays. A faster card raises this bar; a model with less KV a token lowers what must be moved.
+#
+# ### Worth keeping, and worth keeping first
+#
+# Space is short. Beside A there are prefixes B of 2048 tokens, 288 MiB each, with the same chance: three of them fit where one A fits. One B saves 40.3 ms. Figure 8-22. Stop and play: which choice is better, and what would change it?
+
+# %%
+explore("prefix-value")
+
+# %% [markdown]
+# A saves 132.7 ms, three B save 120.9 ms: recomputing grows faster than the length (three times the tokens, 3.25 times the work, since each token attends to all before it), and fetching grows in proportion. A MiB of A saves 0.154 ms, a MiB of B 0.140 ms; sorting by that number compares prefixes of any size.
+# Sorting is *greedy*, though. Whole prefixes have to fill a given space, and there the best choice can be another one:
+
+# %%
+from lib.prefix_value import Candidate, best_choice, greedy_choice
+from lib.units import MIB
+
+candidates = [Candidate(prefix_of(tokens), 0.5) for tokens in (6144, 4096, 4096)]
+room = 1152 * MIB
+for choose in (greedy_choice, best_choice):
+    kept = choose(candidates, room)
+    print(f"{choose.__name__:14} {kept.places} {shown(kept.value_s, 'ms', 1)}")
+
+# %% [markdown]
+# ### To be there when it is needed
+#
+# All this supposes that the prefix is still there. Back to the agent's twelve rounds: 19,556 tokens of input. They were sent again through a real engine, one round at a time, and in the gaps between them three other requests of 4000 tokens each. With a pool of 6 GiB 16,304 tokens were hits and 3252 had to be
+# processed. With 1 GiB: none. Our cache, on the same lengths:
+
+# %%
+from lib.agent_replay import Setup, blocks_in, engine_replay, replay
+from lib.units import GIB
+
+for gib in (6, 1):
+    setup = Setup(blocks_in(gib * GIB), interfering=3)
+    print(f"{gib} GiB: {sum(replay(setup)):>6,} tokens hit")
+
+# %% [markdown]
+# The text has not changed, only the room. Three requests of 4000 tokens take 750 blocks of 16, and a pool of 1 GiB has 455: whatever the agent leaves is overwritten before it comes back. In between lies a cliff: with 750 blocks nothing is found, with 932 everything, and 0.4 GiB are between them.
+
+# %%
+setup = Setup(blocks_in(6 * GIB), interfering=3)
+edges = setup.blocks_between, setup.blocks_to_keep_all
+for blocks in (*edges, sum(edges) // 2):
+    print(f"{blocks} blocks: {sum(replay(Setup(blocks, interfering=3))):,} tokens hit")
+
+# %% [markdown]
+# And time? Another recorded run waited 0.2 s longer before each round (without other requests): the same hits. A cache forgets by *use*, not by the clock. The engine of this chapter, with the same pool and the same policy of one request at a time, gives each round of each recorded run exactly:
+
+# %%
+runs = [row for row in record("cache_replay_summary").rows if row["prefix_cache_on"]]
+for run in runs:
+    blocks, others = run["pool_capacity_tokens"] // 16, run["interfering_requests_per_gap"]
+    setup = Setup(blocks, interfering=others)
+    served = engine_replay(setup, gap_ns=round(run["gap_s"] * 1e9))
+    found = sum(one.found for one in served)
+    seconds, hits = run["agent_requests_total_s"], run["hit_tokens_total"]
+    print(f"{run['run']:21} hits {hits:>6,}, ours {found:>6,}; took {seconds:.2f} s (client)")
+
+# %% [markdown]
+# ### A hit is not free
+#
+# The tokens behind a hit still attend to all that was found. A step of the engine pays for each pair of a new token and a token before it, wherever that one's KV came from. 2048 tokens behind a cached prefix of 6144 take longer than the same tokens alone:
+
+# %%
+from lib.step_time import FIT, step_plan
+
+for cached in (0, 6144):
+    seconds = FIT(step_plan((2048, cached))) / 1e9
+    print(f"2048 behind {cached:>4}: {shown(seconds, 'ms', 1)} (fit)")
+
+# %% [markdown]
+# ### Who goes first?
+#
+# When room is needed, something must be forgotten. By most orders a chain loses its *end*: what stands in front may still serve others, and without its beginning the rest can never be found. *Which* chain loses its end first is a policy. The agent again, in pools of so many blocks:
+
+# %%
+from lib.prefix_cache import Order
+
+rows = []
+for order in Order:
+    setups = [Setup(n, interfering=3, order=order) for n in (800, 850, 900, 950)]
+    rows.append((order, *(f"{sum(replay(setup)):,}" for setup in setups)))
+Table(("evicted first", 800, 850, 900, 950), rows)
+
+# %% [markdown]
+# *From its head*, a chain that loses one block has lost all. The three others come to the same here: what the agent has just added has never been found, and was used before what the other requests left. They part where something was *useful* and then rests for a while. A system prompt is found twice;
+# then three long prompts come that nobody ever sends again:
+
+# %%
+from lib.agent_replay import time_to_make
+
+system, one_offs = list(range(2049)), [[k] * 2000 for k in (3000, 3001, 3002)]
+for order in Order:
+    worth = time_to_make if order == Order.LEAST_VALUE else None
+    cache = PrefixCache(blocks=400, order=order, worth=worth)
+    for tokens in (system, system, system, *one_offs):
+        serve(cache, tokens)
+    print(f"{order:33} {cache.match(system).tokens:>5} tokens found")
+
+# %% [markdown]
+# *By value*, what counts is the time that computing a block would take, times how often it was found. What was never found goes first, however young it is. That is $p\,T_r$ per byte with $p$ guessed from the past, and like every guess it can be wrong: a prompt that was found often stays long after the last one who needed it.
+
+# %% [markdown]
+# ### A second tier
+#
+# Instead of forgetting, the pool can **swap out**: move what it evicts to host memory, and fetch it when it is matched there. Behind the 1 GiB pool that found nothing, 6 GiB of host memory:
+
+# %%
+from lib.host_tier import Link, TieredCache
+from lib.model import QWEN3_8B, kv_bytes
+
+link = Link(GEN5.bandwidth_bytes_s, token_bytes=kv_bytes(QWEN3_8B, 1))
+tiers = TieredCache(blocks_in(GIB), blocks_in(6 * GIB), link, time_to_make)
+load = list(Setup(blocks_in(GIB), interfering=3).load())
+served = [(one, tiers.serve(tokens)) for one, tokens in load]
+rounds = [how for one, how in served if one]
+fetched = sum(how.fetched for how in rounds)
+print(sum(how.found for how in rounds), "tokens found,", fetched, "fetched")
+for name in ("compute_s", "fetch_s", "write_s"):
+    total = sum(getattr(how, name) for _, how in served) * 1e3
+    agent = sum(getattr(how, name) for how in rounds) * 1e3
+    print(f"{name:9} {agent:6.1f} ms for the agent, {total:6.1f} ms for all")
+
+# %% [markdown]
+# Everything that the large pool kept is fetched. The price is hidden in the last line: the interfering requests are written out as well, and nobody ever asks for them. That is $T_m$, paid whether it is needed or not, and the reason for the first of four policies:
+#
+# - **admission**: is a prefix kept at all when its request ends?
+# - **eviction**: what is forgotten first when room is needed?
+# - **swapping out**: to which tier does it go, if it is not forgotten?
+# - **recomputing**: how much of a prompt is computed again, although it might be fetched?
+#
+# $V$ speaks to all four: below zero, do not admit; by value per byte, evict; behind a link that pays, swap out; where $T_r < T_f$, recompute.
+#
+# For the 16 long requests of the design problem there is nothing to decide. One copy of their prefix takes 864 MiB, is stored once instead of 16 times, and spares 15 prefills of 6144 tokens.
+
+# %% [markdown]
+# [Exercise 8-4](../exercises/ex_8_4_which_prefix_to_keep.ipynb): which prefixes to keep in 864 MiB, and why a recorded pool found nothing.
