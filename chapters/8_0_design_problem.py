@@ -189,7 +189,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # **[8.2 Batching and scheduling](8_2_batching_and_scheduling.ipynb)** · 8.2.1 Sharing the weights · 8.2.2 From fixed to continuous batches · 8.2.3 Long prefills,
 # in chunks · 8.2.4 Token budgets, shapes and step time
 #
-# **[8.3 The KV cache](8_3_kv_cache.ipynb)** (first half) · 8.3.1 Reserving, wasting, paging · 8.3.2 Sharing branches, copying on write, giving back · 8.3.3 Reusing prefixes in
+# **[8.3 The KV cache](8_3_kv_cache.ipynb)** · 8.3.1 Reserving, wasting, paging · 8.3.2 Sharing branches, copying on write, giving back · 8.3.3 Reusing prefixes in
 # conversations and agents · 8.3.4 What to keep, evict, move or recompute
 #
 # **8.4 Compression and offloading** · 8.4.1 Quantised weights · 8.4.2 Smaller KV and what reading it costs · 8.4.3 Offloaded weights and

@@ -512,7 +512,7 @@ prompt, other = list(range(200)), list(range(100)) + [7] + list(range(101, 200))
 [serve(cache, prompt), serve(cache, other), serve(cache, prompt, Tag(adapter="x"))]
 
 # %% [markdown]
-# The second prompt finds 100 tokens although 199 of its 200 are equal; under another adapter the same prompt finds nothing. So the place of a change matters more than its size. Who writes a time
+# The second prompt finds 100 tokens although all but one of its tokens are equal; under another adapter the same prompt finds nothing. So the place of a change matters more than its size. Who writes a time
 # stamp at the very top of the system prompt pays for the whole tool list below it, with every call. What is stable goes first, system prompt and tools; what changes from call to call goes last.
 
 # %%
@@ -707,7 +707,7 @@ for gib in (6, 1):
     print(f"{gib} GiB: {sum(replay(setup)):>6,} tokens hit")
 
 # %% [markdown]
-# The text has not changed, only the room. Three requests of 4000 tokens take 750 blocks of 16, and a pool of 1 GiB has 455: whatever the agent leaves is overwritten before it comes back. In between lies a cliff: with 750 blocks nothing is found, with 932 everything, and 0.4 GiB are between them.
+# The text has not changed, only the room. Three requests of 4000 tokens take 750 blocks of 16, and a pool of 1 GiB has 455: whatever the agent leaves is overwritten before it comes back. In between lies a cliff: with 750 blocks nothing is found, with 932 everything, and no more than 0.4 GiB lie between: from 1.65 to 2.05 GiB.
 
 # %%
 setup = Setup(blocks_in(6 * GIB), interfering=3)
@@ -721,12 +721,13 @@ for blocks in (*edges, sum(edges) // 2):
 # %%
 runs = [row for row in record("cache_replay_summary").rows if row["prefix_cache_on"]]
 for run in runs:
-    blocks, others = run["pool_capacity_tokens"] // 16, run["interfering_requests_per_gap"]
-    setup = Setup(blocks, interfering=others)
+    others = run["interfering_requests_per_gap"]
+    setup = Setup(run["pool_capacity_tokens"] // 16, interfering=others)
     served = engine_replay(setup, gap_ns=round(run["gap_s"] * 1e9))
     found = sum(one.found for one in served)
     seconds, hits = run["agent_requests_total_s"], run["hit_tokens_total"]
-    print(f"{run['run']:21} hits {hits:>6,}, ours {found:>6,}; took {seconds:.2f} s (client)")
+    took = f"{seconds:.2f} s (client)"
+    print(f"{run['run']:21} hits {hits:>6,}, ours {found:>6,}; {took}")
 
 # %% [markdown]
 # ### A hit is not free

@@ -688,6 +688,12 @@ CLAIMS = (
     same(lambda: agent_replay.INTERFERING, "other requests in a gap", "3", "requests", "8.3.4", kind="input"),
     same(lambda: agent_replay.INTERFERING_TOKENS, "tokens of each", "4000", "token", "8.3.4", kind="input"),
     same(lambda: sum(agent_replay.replay(in_pool(2 * GIB))), "found in 2 GiB", "15,952", "token", "8.3.4"),
+    same(lambda: in_pool(6 * GIB).blocks_between, "blocks used up in each gap", "750", "blocks", "8.3.4"),
+    same(lambda: in_pool(6 * GIB).blocks_to_keep_all, "blocks with which all is found", "932", "blocks", "8.3.4"),
+    Claim(
+        ("8.3.4",), "between nothing and all", "computed", ("0.4",), "GiB", 0.05,
+        lambda: POOL.bytes_of(16) * (in_pool(6 * GIB).blocks_to_keep_all - in_pool(6 * GIB).blocks_between) / GIB,
+    ),
     Claim(
         ("8.3.4",), "used up in each gap", "computed", ("1.65",), "GiB", 0.005,
         lambda: POOL.bytes_of(1) * in_pool(6 * GIB).blocks_between / GIB,
