@@ -528,7 +528,8 @@ at_the_end = prompt + [99]
 explore("prefix-tree")
 
 # %% [markdown]
-# The tree is the cache's own: each edge is a run of blocks, and the blocks are those of the pool. There is no second memory for "the cache": a block in the tree that nobody has locked is a free block whose content can still be found.
+# The tree is the cache's own: each edge is a run of blocks, and the blocks are those of the pool. There is no second memory for "the cache": a block in the tree that nobody has locked is a free block whose content can still be found, *idle* in the words of
+# section 8.3.2. (The allocator there names single blocks, this tree names runs of them, which is quicker. One request after another finds the same in both.)
 #
 # Figure 8-18 goes through all twelve rounds: how much of each input begins like the round before? Nearly everything. Stop here and play: the bars show what the *text* would allow. What the cache really *finds* is another matter; move the pool and see.
 
@@ -795,7 +796,7 @@ for name in ("compute_s", "fetch_s", "write_s"):
     print(f"{name:9} {agent:6.1f} ms for the agent, {total:6.1f} ms for all")
 
 # %% [markdown]
-# Everything that the large pool kept is fetched. The price is hidden in the last line: the interfering requests are written out as well, and nobody ever asks for them. That is $T_m$, paid whether it is needed or not, and the reason for the first of four policies:
+# (Nothing was run: links at their nominal bandwidth, computing by the FLOP rule.) Everything that the large pool kept is fetched. The price is hidden in the last line: the interfering requests are written out as well, and nobody ever asks for them. That is $T_m$, paid whether it is needed or not, and the reason for the first of four policies:
 #
 # - **admission**: is a prefix kept at all when its request ends?
 # - **eviction**: what is forgotten first when room is needed?
