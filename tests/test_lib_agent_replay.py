@@ -1,6 +1,7 @@
 """The replayed rounds of an agent: equal to the record round by round, and to each other by both ways of replaying."""
 
 import random
+from array import array
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,13 +70,15 @@ def test_prompts_have_the_recorded_lengths_and_nothing_else_in_common() -> None:
 
 
 def test_the_prefix_tree_of_the_first_rounds_is_the_recorded_one() -> None:
-    for node in record("agent_prefix_tree").rows:
-        if node["is_leaf"]:
-            assert len(prompts()[node["leaf_round"] - 1]) == node["tokens_from_root"]
-        else:
-            through = [int(number) - 1 for number in str(node["rounds_through_node"]).split()]
-            beginnings = {tuple(prompts()[place][: node["tokens_from_root"]]) for place in through}
-            assert len(beginnings) == 1
+    nodes = {row["node"]: row for row in record("agent_prefix_tree").rows}
+    texts: dict[int, set[bytes]] = {name: set() for name in nodes}
+    for leaf in (row for row in nodes.values() if row["is_leaf"]):
+        prompt, node = prompts()[leaf["leaf_round"] - 1], leaf
+        assert len(prompt) == leaf["tokens_from_root"]
+        while node is not None:
+            texts[node["node"]].add(array("q", prompt[: node["tokens_from_root"]]).tobytes())
+            node = nodes.get(node["parent_node"])
+    assert {name: len(different) for name, different in texts.items()} == dict.fromkeys(nodes, 1)
 
 
 def test_the_recorded_runs_are_of_these_setups() -> None:
