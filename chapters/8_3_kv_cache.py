@@ -494,11 +494,11 @@ explore("broken-engine")
 # later: those tokens have another past. Four verbs are the life of a request in such a cache: *match* looks, *lock* keeps what was found, *insert* makes findable what was computed, and *unlock* leaves it to whoever comes next.
 
 # %%
-from lib.block_content import Tag
+from lib.block_content import NO_TAG, Tag
 from lib.prefix_cache import PrefixCache
 
 
-def serve(cache, tokens, tag=Tag()):
+def serve(cache, tokens, tag=NO_TAG):
     match = cache.match(tokens, tag)
     lock = cache.lock(match)
     new = cache.take(cache.blocks_for(len(tokens)) - match.blocks)
@@ -508,7 +508,8 @@ def serve(cache, tokens, tag=Tag()):
 
 
 cache = PrefixCache(blocks=1000, block_tokens=1)
-prompt, other = list(range(200)), list(range(100)) + [7] + list(range(101, 200))
+prompt = list(range(200))
+other = [*prompt[:100], 7, *prompt[101:]]
 [serve(cache, prompt), serve(cache, other), serve(cache, prompt, Tag(adapter="x"))]
 
 # %% [markdown]
@@ -516,8 +517,8 @@ prompt, other = list(range(200)), list(range(100)) + [7] + list(range(101, 200))
 # stamp at the very top of the system prompt pays for the whole tool list below it, with every call. What is stable goes first, system prompt and tools; what changes from call to call goes last.
 
 # %%
-at_the_top = [99] + prompt
-at_the_end = prompt + [99]
+at_the_top = [99, *prompt]
+at_the_end = [*prompt, 99]
 [serve(cache, at_the_top), serve(cache, at_the_end)]
 
 # %% [markdown]
