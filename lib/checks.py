@@ -45,6 +45,24 @@ def whole(parameter: str, value: object, at_least: int = 0, at_most: int | None 
     return number
 
 
+def wholes(
+    parameter: str,
+    values: object,
+    at_least: int = 0,
+    at_most: int | None = None,
+    count: int | None = None,
+    allowed: str = "a tuple of whole numbers",
+) -> None:
+    """Check that a value is a tuple of whole numbers between these bounds: at least one, or so many.
+
+    Raises InputError, which says what is allowed, for everything else.
+    """
+    if not isinstance(values, tuple) or (len(values) != count if count else not values):
+        raise InputError(parameter, values, allowed)
+    for value in values:
+        whole(parameter, value, at_least, at_most)
+
+
 def keep_whole(owner: object, at_most: int | None = None, **at_least: int) -> None:
     """Check fields of a frozen dataclass as `whole` does and keep them as plain int: those of arrays would overflow."""
     for name, bound in at_least.items():

@@ -1,20 +1,20 @@
 """Exercise 8-1: what a larger batch saves in reading, and whether memory stops it. Source: sections 8.1.2 and 8.2.1."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from lib.checks import InputError, whole
+from lib.checks import whole, wholes
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
-from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
-from lib.memory import MOST_BYTES, MOST_TOKENS, pages_for, tokens_stored
+from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity, some_of
+from lib.memory import MOST_BYTES, MOST_TOKENS, paged_bytes, tokens_stored
 from lib.model import QWEN3_8B, Transformer, kv_bytes_per_token, preset, streamed_weight_bytes, weight_bytes
 from lib.reads import kv_crossover, reads_per_output, step_reads
 from lib.units import GIB, MIB
 
 CAPACITY, CROSSING = "capacity", "crossing"
-_POOL_GRAIN = 64 * MIB  # of drawn pools
+POOL_GRAIN = 64 * MIB  # of drawn pools
 # Without windows, so that every token of the context costs the same KV; at 16 bits.
 MODELS = (QWEN3_8B, preset("Llama-3.1-8B"), preset("Mistral-7B-v0.1"))
 
@@ -42,13 +42,8 @@ class Inputs:
             whole(name, getattr(self, name), at_least=1, at_most=MOST_BYTES)
         for name in ("page_tokens", "output_tokens"):
             whole(name, getattr(self, name), at_least=1, at_most=MOST_TOKENS)
-        for name, values in (("contexts", self.contexts), ("batches", self.batches)):
-            if not isinstance(values, tuple) or not values:
-                raise InputError(name, values, "a tuple of whole numbers")
-            for value in values:
-                whole(name, value, at_least=1, at_most=MOST_TOKENS)
-        if len(self.contexts) != 2:
-            raise InputError("contexts", self.contexts, "two contexts")
+        wholes("contexts", self.contexts, 1, MOST_TOKENS, count=2, allowed="a tuple of two contexts")
+        wholes("batches", self.batches, 1, MOST_TOKENS)
 
 
 BOOK = Inputs(
@@ -68,7 +63,7 @@ def _each(*names: str, batches: bool = False) -> Any:
     """The cases of a part: for each context (and each batch), the inputs of these names."""
 
     def cases(inputs: Inputs) -> list[dict[str, int]]:
-        common = {name: value for name, value in asdict(inputs).items() if name in names}
+        common = some_of(inputs, names)
         if not batches:
             return [common | {"context": context} for context in inputs.contexts]
         return [common | {"context": L, "batch": b} for L in inputs.contexts for b in inputs.batches]
@@ -80,12 +75,8 @@ def _reads_gib(weight_bytes: int, kv_bytes_per_token: int, context: int, batch: 
     return float(reads_per_output(weight_bytes, batch, context, kv_bytes_per_token) / GIB)
 
 
-def _paged_bytes(tokens: int, kv_bytes_per_token: int, page_tokens: int) -> int:
-    return pages_for(tokens, page_tokens) * page_tokens * kv_bytes_per_token
-
-
 def _request_bytes(kv_bytes_per_token: int, context: int, page_tokens: int, output_tokens: int) -> int:
-    return _paged_bytes(tokens_stored(context, output_tokens), kv_bytes_per_token, page_tokens)
+    return paged_bytes(tokens_stored(context, output_tokens), page_tokens, kv_bytes_per_token)
 
 
 def _that_fit(pool_bytes: int, **request: int) -> int:
@@ -157,13 +148,13 @@ CAPACITY_PART = NumberPart(
         Mistake(
             "only the KV after prefill is reserved: a request grows until its last output",
             lambda pool_bytes, kv_bytes_per_token, context, page_tokens, **_: (
-                pool_bytes // _paged_bytes(context, kv_bytes_per_token, page_tokens)
+                pool_bytes // paged_bytes(context, page_tokens, kv_bytes_per_token)
             ),
         ),
         Mistake(
             "the last output is stored too: it is never fed back, so it has no KV",
             lambda pool_bytes, kv_bytes_per_token, context, page_tokens, output_tokens: (
-                pool_bytes // _paged_bytes(context + output_tokens, kv_bytes_per_token, page_tokens)
+                pool_bytes // paged_bytes(context + output_tokens, page_tokens, kv_bytes_per_token)
             ),
             may_coincide=True,  # shows only where a request ends on a page's border
         ),
@@ -230,7 +221,7 @@ MEETING_POOL = NumberPart(
             "each request is given its KV after prefill: at its end it holds more",
             lambda streamed_weight_bytes, context, kv_bytes_per_token, page_tokens, **_: _pool_gib(
                 kv_crossover(streamed_weight_bytes, context, kv_bytes_per_token),
-                _paged_bytes(context, kv_bytes_per_token, page_tokens),
+                paged_bytes(context, page_tokens, kv_bytes_per_token),
             ),
         ),
         Mistake(
@@ -246,14 +237,20 @@ MEETING_POOL = NumberPart(
 )
 
 
+def drawn_outputs(random: Random, page_tokens: int) -> int:
+    """Outputs of a request whose input fills whole pages: the last one begins a page, in half of the draws."""
+    whole("page_tokens", page_tokens, at_least=2, at_most=512)
+    # at 1, L + G - 1 ends on a page's border, so that storing the last output as well would cost one page more
+    past_border = random.choice((1, random.randint(2, page_tokens)))
+    return page_tokens * random.randint(128 // page_tokens, 512 // page_tokens) + past_border
+
+
 def _drawn(random: Random) -> Inputs:
     model: Transformer = random.choice(MODELS)
     page_tokens = random.choice((8, 16, 32, 64))
     context = 64 * random.randint(16, 64)
-    # at 1, L + G - 1 ends on a page's border, so that storing the last output as well would cost one page more
-    past_border = random.choice((1, random.randint(2, page_tokens)))
-    output_tokens = page_tokens * random.randint(128 // page_tokens, 512 // page_tokens) + past_border
-    pool_bytes = _POOL_GRAIN * random.randint(6 * 16, 24 * 16)
+    output_tokens = drawn_outputs(random, page_tokens)
+    pool_bytes = POOL_GRAIN * random.randint(6 * 16, 24 * 16)
     inputs = Inputs(
         streamed_weight_bytes=streamed_weight_bytes(model),
         resident_weight_bytes=weight_bytes(model),
@@ -266,8 +263,8 @@ def _drawn(random: Random) -> Inputs:
         output_tokens=output_tokens,
     )
     lower, upper = sorted(round(MEETING_POOL.key(**case) * GIB) for case in MEETING_POOL.cases(inputs))
-    between = random.randint(lower // _POOL_GRAIN, upper // _POOL_GRAIN)
-    return replace(inputs, other_pool_bytes=between * _POOL_GRAIN)
+    between = random.randint(lower // POOL_GRAIN, upper // POOL_GRAIN)
+    return replace(inputs, other_pool_bytes=between * POOL_GRAIN)
 
 
 def _suits(inputs: Inputs) -> bool:

@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from lib.attention import causal_pairs
-from lib.checks import InputError, whole
-from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity
+from lib.checks import InputError, whole, wholes
+from lib.exercises import ChoicePart, Exercise, Mistake, NumberPart, Quantity, some_of
 from lib.four_requests import MAX_RUNNING, MOST_PROMPT, NAMES, four_requests
 from lib.records import record
 from lib.schedule import MOST_NS, Interval, Schedule
@@ -50,11 +50,11 @@ class Inputs:
     def __post_init__(self) -> None:
         for name in ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns"):
             whole(name, getattr(self, name), at_least=1, at_most=MOST_STEP_NS)
-        each = f"one for each of {', '.join(NAMES)}"
-        _check_tuple("input_tokens", self.input_tokens, len(NAMES), each, 1, MOST_PROMPT)
-        _check_tuple("output_tokens", self.output_tokens, len(NAMES), each, 1, 1000)
-        _check_tuple("arrivals_ns", self.arrivals_ns, len(NAMES), each, 0, MOST_NS // 2)  # the end is a time too
-        _check_tuple("chunk_contexts", self.chunk_contexts, 2, "two contexts", 0, MOST_TOKENS)
+        each = f"a tuple, one for each of {', '.join(NAMES)}"
+        wholes("input_tokens", self.input_tokens, 1, MOST_PROMPT, len(NAMES), each)
+        wholes("output_tokens", self.output_tokens, 1, 1000, len(NAMES), each)
+        wholes("arrivals_ns", self.arrivals_ns, 0, MOST_NS // 2, len(NAMES), each)  # the end is a time too
+        wholes("chunk_contexts", self.chunk_contexts, 0, MOST_TOKENS, 2, "a tuple of two contexts")
         if not 1 < self.output_tokens[1] < self.output_tokens[0]:
             raise InputError("output_tokens", self.output_tokens, "at least two of r1, and more of r0 than of r1")
         if self.arrivals_ns[0] != self.arrivals_ns[1] or tuple(sorted(self.arrivals_ns)) != self.arrivals_ns:
@@ -66,13 +66,6 @@ class Inputs:
     def step_time(self) -> Fit:
         """The time of a step from what is in it."""
         return Fit(self.fixed_ns, self.per_new_token_ns, self.per_causal_pair_ns)
-
-
-def _check_tuple(name: str, values: object, count: int, allowed: str, at_least: int, at_most: int) -> None:
-    if not isinstance(values, tuple) or len(values) != count:
-        raise InputError(name, values, f"a tuple, {allowed}")
-    for value in values:
-        whole(name, value, at_least, at_most)
 
 
 BOOK = Inputs(
@@ -373,7 +366,7 @@ def _room(
 def _histories(inputs: Inputs) -> list[dict[str, int]]:
     """The inputs of part f for each context behind the chunk; beside it r0 has fed back nothing but its prompt."""
     names = ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns", "limit_ms")
-    common = {name: getattr(inputs, name) for name in names} | {"decoding_context": inputs.input_tokens[0]}
+    common = some_of(inputs, names) | {"decoding_context": inputs.input_tokens[0]}
     return [common | {"context": context} for context in inputs.chunk_contexts]
 
 

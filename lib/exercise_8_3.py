@@ -2,20 +2,19 @@
 
 import operator
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
 
 from lib.allotment import LENGTHS, MAX_TOKENS, wasted_slots
-from lib.checks import InputError, whole
+from lib.checks import whole, wholes
 from lib.design_problem import INSTANCE, LONG_CONTEXT
-from lib.exercise_8_1 import MODELS
-from lib.exercises import ChoicePart, Exercise, Kind, Mistake, NumberPart, Quantity
-from lib.memory import MOST_BYTES, MOST_TOKENS, RequestShape, pages_for, tokens_stored
+from lib.exercise_8_1 import MODELS, POOL_GRAIN, drawn_outputs
+from lib.exercises import ChoicePart, Exercise, Kind, Mistake, NumberPart, Quantity, some_of
+from lib.memory import MOST_BYTES, MOST_TOKENS, RequestShape, paged_bytes, pages_for, tokens_stored
 from lib.model import kv_bytes_per_token
 from lib.units import MIB
 
 BOTH, SHARED_ONLY, NEITHER = "both", "shared only", "neither"
-_POOL_GRAIN = 64 * MIB  # of drawn pools
 
 _REQUEST = ("input_tokens", "output_tokens", "block_tokens", "kv_bytes_per_token")
 
@@ -35,14 +34,9 @@ class Inputs:
     pool_bytes: int
 
     def __post_init__(self) -> None:
-        for name in ("lengths", "block_sizes", "batches"):
-            values = getattr(self, name)
-            if not isinstance(values, tuple) or not values:
-                raise InputError(name, values, "a tuple of whole numbers")
-            for value in values:
-                whole(name, value, at_least=1, at_most=MOST_TOKENS)
-        if len(self.batches) != 3:
-            raise InputError("batches", self.batches, "three batches")
+        for name in ("lengths", "block_sizes"):
+            wholes(name, getattr(self, name), 1, MOST_TOKENS)
+        wholes("batches", self.batches, 1, MOST_TOKENS, count=3, allowed="a tuple of three batches")
         RequestShape(self.input_tokens, self.output_tokens, self.shared_prefix_tokens)  # refuses what is no request
         whole("block_tokens", self.block_tokens, at_least=1, at_most=MOST_TOKENS)
         for name in ("kv_bytes_per_token", "pool_bytes"):
@@ -157,8 +151,7 @@ def _each_batch(*names: str) -> Callable[[Inputs], list[dict[str, int]]]:
     """The cases of a part: for each batch, the inputs of these names."""
 
     def cases(inputs: Inputs) -> list[dict[str, int]]:
-        common = {name: value for name, value in asdict(inputs).items() if name in names}
-        return [{"requests": requests} | common for requests in inputs.batches]
+        return [{"requests": requests} | some_of(inputs, names) for requests in inputs.batches]
 
     return cases
 
@@ -166,8 +159,8 @@ def _each_batch(*names: str) -> Callable[[Inputs], list[dict[str, int]]]:
 def _kv_mib(
     requests: int, private_tokens: int, block_tokens: int, kv_bytes_per_token: int, common_blocks: int = 0
 ) -> float:
-    blocks = common_blocks + requests * pages_for(private_tokens, block_tokens)
-    return blocks * block_tokens * kv_bytes_per_token / MIB
+    common = common_blocks * block_tokens * kv_bytes_per_token
+    return (common + requests * paged_bytes(private_tokens, block_tokens, kv_bytes_per_token)) / MIB
 
 
 def _independent(requests: int, input_tokens: int, output_tokens: int, **blocks: int) -> float:
@@ -362,17 +355,15 @@ def _drawn_lengths(random: Random, smallest: int) -> tuple[int, ...]:
 def _drawn(random: Random) -> Inputs:
     smallest, block_tokens = random.choice((2, 3, 4, 5)), random.choice((8, 16, 32))
     input_tokens = 64 * random.randint(64, 256)
-    # at 1, L + G - 1 ends on a block's border, so that storing the last output as well would cost one block more
-    past_border = random.choice((1, random.randint(2, block_tokens)))
-    output_tokens = block_tokens * random.randint(128 // block_tokens, 512 // block_tokens) + past_border
+    output_tokens = drawn_outputs(random, block_tokens)
     blocks = pages_for(tokens_stored(input_tokens, output_tokens), block_tokens)
     filled = input_tokens // block_tokens
     common_blocks = random.randint(-(-3 * filled // 10), 9 * filled // 10 - 1)
     into_block = random.choice((0, random.randint(1, block_tokens - 1)))
     kv = kv_bytes_per_token(random.choice(MODELS))
     block_bytes = block_tokens * kv
-    pool_bytes = _POOL_GRAIN * random.randint(
-        4 * blocks * block_bytes // _POOL_GRAIN + 1, 14 * blocks * block_bytes // _POOL_GRAIN
+    pool_bytes = POOL_GRAIN * random.randint(
+        4 * blocks * block_bytes // POOL_GRAIN + 1, 14 * blocks * block_bytes // POOL_GRAIN
     )
     fit = pool_bytes // (blocks * block_bytes)
     fit_shared = (pool_bytes // block_bytes - common_blocks) // (blocks - common_blocks)

@@ -9,7 +9,7 @@ import inspect
 import math
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
@@ -25,6 +25,7 @@ MOST_ROUNDED = 0.05  # how far rounding may lead from the key; what lies further
 FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
+SHARE = "a share of 1"
 TIME_UNITS = ("s", "ms", "us", "ns")
 TIME_SLIPS = ((10**3, "units that are 1000 of each other (us, ms, s)"), (10**6, "ns and ms"))
 BYTE_SLIPS = (
@@ -38,6 +39,8 @@ BYTE_SLIPS = (
     (2**20, "bytes and MiB"),
     (2**30, "bytes and GiB"),
 )
+# By the unit that is asked for; what has none counts something.
+SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {SHARE: ((100, "shares and per cent"),), "": ()}
 
 
 class Kind(StrEnum):
@@ -424,6 +427,11 @@ class Checker:
         return found
 
 
+def some_of(inputs: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The inputs of these names, in the order in which they were declared."""
+    return {each.name: getattr(inputs, each.name) for each in fields(inputs) if each.name in names}
+
+
 def _explains(number: int, answered: Sequence[tuple[_Slot, Any]]) -> bool:
     """Whether a mistake gives all these values, and one of them is not the key."""
     return all(slot.is_near(value, slot.mistaken[number]) for slot, value in answered) and any(
@@ -441,8 +449,7 @@ def _is_reordered(answered: Sequence[tuple[_Slot, Any]]) -> bool:
 def _unit_slip(answered: Sequence[tuple[_Slot, Any]]) -> str:
     """The units that were mixed up in all these values alike; empty where none explains them."""
     unit = answered[0][0].quantity.unit
-    slips = TIME_SLIPS if unit in TIME_UNITS else BYTE_SLIPS if unit else ()
-    for factor, units in slips:
+    for factor, units in SLIPS.get(unit, BYTE_SLIPS):
         for by in (factor, 1 / factor):
             if all(abs(value / by - slot.key) <= UNIT_TOLERANCE * abs(slot.key) for slot, value in answered):
                 return units

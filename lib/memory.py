@@ -66,6 +66,11 @@ def pages_for(tokens: int, page_tokens: int) -> int:
     return -(-whole("tokens", tokens) // whole("page_tokens", page_tokens, at_least=1))
 
 
+def paged_bytes(tokens: int, page_tokens: int, kv_bytes_per_token: int) -> int:
+    """Bytes of the pages that hold so many tokens, the last one whole."""
+    return pages_for(tokens, page_tokens) * page_tokens * whole("kv_bytes_per_token", kv_bytes_per_token, at_least=1)
+
+
 @dataclass(frozen=True)
 class RequestShape:
     """What decides the KV of a kind of request: tokens in and out, and the prefix it shares with its like."""

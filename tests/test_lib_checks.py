@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lib.checks import InputError, one_of, seconds, share, whole
+from lib.checks import InputError, one_of, seconds, share, whole, wholes
 
 
 class Fruit(StrEnum):
@@ -30,6 +30,18 @@ def test_the_message_names_parameter_value_and_what_is_allowed() -> None:
     assert str(error) == "block is 0; allowed: a whole number of at least 1"
     assert (error.parameter, error.value, error.allowed) == ("block", 0, "a whole number of at least 1")
     assert isinstance(error, ValueError)
+
+
+def test_a_tuple_of_whole_numbers_is_asked_one_by_one() -> None:
+    wholes("n", (1, np.int64(7)), 1, 9)
+    wholes("n", (1, 7), count=2)
+    for value in ((), [1], 1, None, "12", {1}):
+        assert refusal(wholes, "n", value).allowed == "a tuple of whole numbers"
+    assert refusal(wholes, "n", (1, 2, 3), count=2, allowed="a tuple of two contexts").allowed == (
+        "a tuple of two contexts"
+    )
+    error = refusal(wholes, "n", (1, 10), 1, 9)
+    assert (error.parameter, error.value, error.allowed) == ("n", 10, "a whole number from 1 to 9")
 
 
 @given(st.integers())

@@ -6,6 +6,7 @@ import math
 import pkgutil
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from random import Random
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -25,6 +26,7 @@ from lib import (
     context_edit,
     copy_on_write,
     design_problem,
+    exercise_8_1,
     five_requests,
     four_requests,
     latency,
@@ -71,6 +73,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     memory.fits_on_each: {"uses": [memory.CardUse(1, 1)], "capacity_bytes": 4},
     latency.percentile: {"values": (1, 2, 3), "percent": 95},
     memory.pages_for: {"tokens": 17, "page_tokens": 16},
+    memory.paged_bytes: {"tokens": 17, "page_tokens": 16, "kv_bytes_per_token": 10},
     memory.tokens_stored: {"input_tokens": 8, "output_tokens": 4},
     scheduling.fixed_batch: {"max_running": 2, "wait_to_fill_ns": 5},
     scheduling.continuous: {"max_running": 2},
@@ -163,6 +166,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     prefix_value.switching_probability: {"a": PREFIX, "b": PREFIX, "b_count": 3, "b_probability": 0.5},
     prefix_value.best_choice: {"candidates": [prefix_value.Candidate(PREFIX, 0.5)], "room_bytes": 10**9},
     prefix_value.greedy_choice: {"candidates": [prefix_value.Candidate(PREFIX, 0.5)], "room_bytes": 10**9},
+    exercise_8_1.drawn_outputs: {"random": Random(8), "page_tokens": 16},
     design_problem.prefill_alone: {"prompt": Prompt.SHORT},
     design_problem.foreign_delay: {"inserted_as": InsertedAs.OWN_PASS},
     design_problem.timed_request: {
