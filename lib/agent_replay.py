@@ -31,6 +31,7 @@ from lib.scheduling import Request, chunked
 from lib.step_time import FIT, step_plan
 
 BLOCK_TOKENS, TOKEN_BUDGET = 16, 512
+OUTPUTS = 1  # of each request
 INTERFERING, INTERFERING_TOKENS = 3, 4000  # in each gap of the recorded runs
 MOST_INTERFERING, MOST_INTERFERING_TOKENS = 64, 2**15
 _OTHERS = 2**40  # ids of interfering requests begin here
@@ -201,10 +202,10 @@ def engine_replay(setup: Setup, gap_ns: int = 0) -> tuple[Served, ...]:
     load = [(one, tokens) for one, tokens in setup.load()]
     policy = chunked(1, TOKEN_BUDGET, TOKEN_BUDGET)
     pool = PoolSetup(setup.blocks, setup.block_tokens, findable=Findable.ON_ADMISSION)
-    at_once = simulate([Request(0, len(tokens), 1, ids=tokens) for _, tokens in load], policy, FIT, pool)
+    at_once = simulate([Request(0, len(tokens), OUTPUTS, ids=tokens) for _, tokens in load], policy, FIT, pool)
     pauses = accumulate(gap if one and one.number > 1 else 0 for one, _ in load)
     arrivals = [int(start) + pause for start, pause in zip(at_once.started_ns, pauses, strict=True)]
-    requests = [Request(at, len(tokens), 1, ids=tokens) for at, (_, tokens) in zip(arrivals, load, strict=True)]
+    requests = [Request(at, len(tokens), OUTPUTS, ids=tokens) for at, (_, tokens) in zip(arrivals, load, strict=True)]
     run = simulate(requests, policy, FIT, pool)
     found = {part.place: part.context for stretch in reversed(run.stretches) for part in stretch.prompts}
     return tuple(

@@ -11,6 +11,7 @@ from lib.block_history import play_history
 from lib.block_reuse import SHARED_BLOCK, Ending, Event, Kind, Moment, Rule, story
 from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
 from lib.exercise_8_3 import BOOK as EXERCISE
+from lib.exercise_8_4 import BOOK as WHICH_TO_KEEP
 from lib.fast_forward import simulate
 from lib.memory import KvPool, pages_for, tokens_stored
 from lib.model import matrix_flops
@@ -315,6 +316,10 @@ def found_more_after_wait() -> int:
 def of_prefix(value: Callable[[], float], what: str, printed: str, unit: str, tolerance: float, *ids: str) -> Claim:
     """A computed claim of section 8.3.4 that holds to the last printed digit; without an id the book prints it not."""
     return Claim(tuple(f"8.3.4{name}" for name in ids or [""]), what, "computed", (printed,), unit, tolerance, value)
+
+
+def kept_mib(tokens: int) -> float:
+    return tokens * WHICH_TO_KEEP.kv_bytes_per_token / MIB
 
 
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
@@ -709,4 +714,18 @@ CLAIMS = (
         lambda: prefix_value.break_even_link(A, HIT_PROBABILITY) / GB, "slowest link that pays for A", "8.8", "GB/s",
         0.05,
     ),
+    same(lambda: WHICH_TO_KEEP.room_bytes / MIB, "room of the exercise", "864", "MiB", "8.3.4-49", kind="input"),
+    same(lambda: WHICH_TO_KEEP.a_tokens, "prefix A of the exercise", "6144", "token", "8.3.4-50", kind="input"),
+    same(lambda: kept_mib(WHICH_TO_KEEP.a_tokens), "KV of A", "864", "MiB", "8.3.4-51"),
+    same(lambda: WHICH_TO_KEEP.b_count, "B's in place of A", "3", "prefixes", "8.3.4-52", kind="input"),
+    same(lambda: WHICH_TO_KEEP.b_tokens, "each B of the exercise", "2048", "token", "8.3.4-53", kind="input"),
+    same(lambda: kept_mib(WHICH_TO_KEEP.b_tokens), "KV of a B", "288", "MiB", "8.3.4-54"),
+    same(lambda: WHICH_TO_KEEP.peak_flop_s / 1e12, "peak", "503.8", "TFLOP/s", "8.3.4-55", kind="input"),
+    same(lambda: WHICH_TO_KEEP.efficiency * 100, "share of it", "62", "%", "8.3.4-56", kind="input"),
+    same(lambda: WHICH_TO_KEEP.link_bytes_s / GB, "first link", "64", "GB/s", "8.3.4-57", kind="input"),
+    same(lambda: WHICH_TO_KEEP.a_probability * 100, "hit of A", "50", "%", "8.3.4-58", kind="input"),
+    same(lambda: WHICH_TO_KEEP.b_probability * 100, "hit of a B", "50", "%", "8.3.4", kind="input"),
+    same(lambda: WHICH_TO_KEEP.other_link_bytes_s / GB, "other link", "32", "GB/s", "8.3.4-59", kind="input"),
+    same(lambda: WHICH_TO_KEEP.rounds, "rounds of the replay", "12", "rounds", "8.3.4-60", "fn13-01", kind="input"),
+    same(lambda: agent_replay.OUTPUTS, "outputs of a round", "1", "token", "fn13-02", kind="input"),
 )  # fmt: skip
