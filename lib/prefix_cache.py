@@ -18,7 +18,7 @@ import numpy as np
 
 from lib.block_content import NO_TAG, Tag, Tokens, token_ids
 from lib.blocks import MOST_BLOCKS, PagingError
-from lib.checks import InputError, one_of, whole
+from lib.checks import InputError, finite, one_of, whole
 from lib.paging import MOST_BLOCK_TOKENS
 
 TOKEN_BYTES = 8
@@ -39,7 +39,8 @@ class Run:
     """Blocks that follow each other, behind those of the parent; locks count for the parents, too.
 
     Its key may be longer than its blocks, as a tail that was evicted is cut off late. `used` is when it was last
-    unlocked, `since` when it came, `hits` how often it was found and locked.
+    unlocked, `since` when it came, `hits` how often it was found and locked, `offered` when it last became evictable.
+    One that is `cut`, as its end was evicted, never gets another end: a match may still name the old one.
     """
 
     parent: "Run | None" = field(repr=False)
@@ -50,6 +51,8 @@ class Run:
     locks: int = 0
     used: int = 0
     hits: int = 0
+    offered: int = 0
+    cut: bool = False
     tag: Tag = NO_TAG
     children: "dict[bytes, Run]" = field(default_factory=dict, repr=False)
 
@@ -75,7 +78,6 @@ class Lock:
     """A hold on all blocks of a cache up to the end of a run; while it lasts, none of them is evicted."""
 
     blocks: int
-    cache: "PrefixCache | None" = field(repr=False)
     tag: Tag = field(repr=False)
     ids: bytes = field(repr=False)
     run: Run | None = field(repr=False)
@@ -85,9 +87,10 @@ class PrefixCache:
     """So many blocks of equal size, all empty at first, and the tree of what can be found in them.
 
     The order by value needs `worth`: what it saves to find the KV of the tokens from one position to before another,
-    such as seconds; that of the last block of a run counts as often as the run was found. Raises InputError for values
-    that make no sense, PagingError for misuse and for too few free blocks; both leave all as it was. Source: sections
-    8.3.3 and 8.3.4, figure 8-17.
+    such as seconds; that of the last block of a run counts as often as the run was found. It is asked for each block
+    from the root on, once, before the first tokens that reach so far are inserted. Raises InputError for values that
+    make no sense, PagingError for misuse and for too few free blocks; both leave all as it was. Source: sections 8.3.3
+    and 8.3.4, figure 8-17.
     """
 
     def __init__(
@@ -96,16 +99,17 @@ class PrefixCache:
         self.blocks = whole("blocks", blocks, at_least=1, at_most=MOST_BLOCKS)
         self.block_tokens = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
         self.order = one_of("order", order, Order)
-        if (worth is None) == (order == Order.LEAST_VALUE):
+        if not callable(worth) if order == Order.LEAST_VALUE else worth is not None:
             raise InputError("worth", worth, f"a function for the order {Order.LEAST_VALUE.value!r}, None for others")
-        self._worth = worth
+        self._worth, self._values = worth, list[float]()  # of each block from the root
         self._width = self.block_tokens * TOKEN_BYTES
         self._empty = list(reversed(range(self.blocks)))
         self._taken = set[int]()
         self._tops = dict[Tag, Run]()  # where the runs of each tag begin
+        self._locks = set[Lock]()  # those that last, so that a copy of one is none
         self._protected = self._evictable = self._runs = 0
         self._clock = count(1)
-        # Who may be evicted, by priority; an entry counts only as long as it says what its run is.
+        # Who may be evicted, by priority; of the entries of a run only the last counts.
         self._next = list[tuple[tuple[float, int], int, Run]]()
 
     @property
@@ -174,12 +178,15 @@ class PrefixCache:
             self._lock(run)
             for each in path_to(run):
                 each.hits += 1
-        return Lock(end, self, match.tag, match.ids, run)
+        lock = Lock(end, match.tag, match.ids, run)
+        self._locks.add(lock)
+        return lock
 
     def unlock(self, lock: Lock) -> None:
         """End a hold: what nobody else has locked may be evicted from now on, and was used last now."""
         self._ask_about(lock)
-        lock.cache, now = None, next(self._clock)
+        self._locks.remove(lock)
+        now = next(self._clock)
         for run in path_to(lock.run):
             run.used = now
             run.locks -= 1
@@ -211,8 +218,8 @@ class PrefixCache:
 
     def give_back(self, blocks: Iterable[int]) -> None:
         """Blocks that were taken and not inserted are empty again."""
-        given = list(blocks)
-        self._taken -= self._own(given)
+        given = self._own(blocks)
+        self._taken.difference_update(given)
         self._empty += reversed(given)
 
     def insert(self, lock: Lock, tokens: Tokens, blocks: Iterable[int]) -> None:
@@ -223,23 +230,23 @@ class PrefixCache:
         again.
         """
         self._ask_about(lock)
-        held, given, ids = lock.blocks, list(blocks), self._written(tokens, lock.ids)
+        held, given, ids = lock.blocks, self._own(blocks), self._written(tokens, lock.ids)
         if not ids.startswith(lock.ids) and not ids.startswith(lock.ids[: held * self._width]):
             raise InputError("tokens", tokens, f"tokens that begin with the {held * self.block_tokens} that are locked")
         length = len(ids) // TOKEN_BYTES
         if held + len(given) != self.blocks_for(length):
             raise InputError("blocks", given, f"{self.blocks_for(length) - held}, to hold all tokens behind the lock")
-        own = self._own(given)
+        full = length // self.block_tokens
+        self._learn_values(full)
         top = self._tops.get(lock.tag)
         if top is None:
             top = self._tops[lock.tag] = Run(None, b"", [], 0, 0, tag=lock.tag)
-        full = length // self.block_tokens
         run, end = self._walk(lock.run or top, ids, held, length)
         run = self._split(run or top, end)
         if end < full:
             run = self._go_on(run, ids[end * self._width : full * self._width], given[end - held : full - held], lock)
         spare = given[: end - held] + given[full - held :]
-        self._taken -= own
+        self._taken.difference_update(given)
         self._empty += reversed(spare)
         self._lock(run, lock.run)
         lock.run, lock.blocks, lock.ids = run, run.end, ids
@@ -274,6 +281,12 @@ class PrefixCache:
                 return ids
         return token_ids(tokens, most).tobytes()
 
+    def _learn_values(self, blocks: int) -> None:
+        """Ask for the worth of so many blocks, as far as it is not known."""
+        while self._worth and len(self._values) < blocks:
+            first = len(self._values) * self.block_tokens
+            self._values.append(finite("worth", self._worth(first, first + self.block_tokens)))
+
     def _walk(self, run: Run | None, ids: bytes, at: int, tokens: int) -> tuple[Run | None, int]:
         """From the end of a run, `at` blocks from the root: how far these ids go, counted in the first `tokens`."""
         width, last = self._width, tokens // self.block_tokens
@@ -307,7 +320,8 @@ class PrefixCache:
         cut = head * self._width
         top = Run(run.parent, run.key[:cut], run.blocks[:head], run.start, run.since, run.locks, run.used, run.hits)
         run.parent.children[top.key[: self._width]] = top
-        run.parent, run.key, run.blocks, run.start = top, run.key[cut:], run.blocks[head:], end
+        run.parent, run.key, run.start = top, run.key[cut:], end
+        del run.blocks[:head]
         top.children[run.key[: self._width]] = run
         self._runs += 1
         return top
@@ -319,8 +333,8 @@ class PrefixCache:
         last as a whole.
         """
         is_by_use = self.order in (Order.LEAST_RECENTLY_USED, Order.HEAD_FIRST)
-        if is_by_use and run is lock.run and run.locks == 1 and not run.children:
-            run.key = run.key[: len(run.blocks) * self._width] + key
+        if is_by_use and run is lock.run and run.locks == 1 and not run.children and not run.cut:
+            run.key += key
             run.blocks += blocks
             self._protected += len(blocks)
             return run
@@ -345,20 +359,20 @@ class PrefixCache:
         if not run.parent:
             del self._tops[run.tag]
             return
-        heappush(self._next, (self._priority(run), next(self._clock), run))
+        run.offered = next(self._clock)
+        heappush(self._next, (self._priority(run), run.offered, run))
         if len(self._next) > 2 * self._runs + 16:
             self._next = [entry for entry in self._next if self._counts(entry)]
             heapify(self._next)
 
     def _priority(self, run: Run) -> tuple[float, int]:
         if self._worth:
-            beyond = run.end * self.block_tokens
-            return run.hits * self._worth(beyond - self.block_tokens, beyond), run.used
+            return run.hits * self._values[run.end - 1], run.used
         return 0, run.since if self.order == Order.FIRST_IN else run.used
 
     def _counts(self, entry: tuple[tuple[float, int], int, Run]) -> bool:
-        priority, _, run = entry
-        return bool(run.blocks) and not run.locks and not run.children and priority == self._priority(run)
+        _, offered, run = entry
+        return bool(run.blocks) and not run.locks and not run.children and offered == run.offered
 
     def _first_offered(self) -> Run:
         while True:
@@ -372,6 +386,7 @@ class PrefixCache:
         lost = run.blocks[kept:]
         self._forget(run, lost)
         del run.blocks[kept:]
+        run.cut = True
         if kept:
             if 2 * kept * self._width < len(run.key):
                 run.key = run.key[: kept * self._width]
@@ -417,14 +432,14 @@ class PrefixCache:
         return run
 
     def _ask_about(self, lock: Lock) -> None:
-        if not isinstance(lock, Lock) or lock.cache is not self:
-            raise PagingError("this is no lock of the cache: it is unlocked already, or another cache's")
+        if not isinstance(lock, Lock) or lock not in self._locks:
+            raise PagingError("this is no lock of the cache: it is unlocked already, another cache's, or a copy")
 
-    def _own(self, blocks: list[int]) -> set[int]:
-        own = set(blocks)
-        if not own <= self._taken or len(own) < len(blocks):
+    def _own(self, blocks: Iterable[int]) -> list[int]:
+        given = [block if type(block) is int else whole("blocks", block) for block in blocks]
+        if not self._taken.issuperset(given) or len(set(given)) < len(given):
             raise PagingError("these blocks are not all taken, each once")
-        return own
+        return given
 
 
 def path_to(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:

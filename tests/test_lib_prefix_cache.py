@@ -1,5 +1,7 @@
 """The prefix cache: what its verbs do, what they refuse, and that it equals the plain one and the paged pool."""
 
+import copy
+import pickle
 import random
 from array import array
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from lib.block_content import NO_TAG, Tag
 from lib.blocks import PagingError
 from lib.checks import InputError
 from lib.paging import Pool
-from lib.prefix_cache import Lock, Order, PrefixCache
+from lib.prefix_cache import Lock, Match, Order, PrefixCache
 from tests.plain_prefix_cache import PlainPrefixCache, Text
 
 TAGS = (NO_TAG, Tag(salt="another"))
@@ -237,6 +239,54 @@ def test_what_was_matched_may_be_gone() -> None:
     assert cache.lock(part).blocks == 1
 
 
+@pytest.mark.parametrize("order", Order)
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_an_old_match_locks_what_it_named_or_nothing(order: Order, seed: int) -> None:
+    draw = random.Random(seed)
+    size = draw.randint(1, 2)
+    cache = PrefixCache(16, size, order, worth_for(order))
+    matches: list[tuple[Match, list[int]]] = []
+    for _ in range(60):
+        tokens = [draw.randrange(2) for _ in range(draw.randint(1, 8 * size))]
+        matches.append((cache.match(tokens), tokens))
+        match, tokens = draw.choice(matches)
+        before = written(cache)
+        try:
+            lock = cache.lock(match)
+        except PagingError:
+            assert written(cache) == before
+        else:
+            found = [before[(NO_TAG, *tokens[: end * size])] for end in range(1, match.blocks + 1)]
+            assert cache.table(lock) == found
+            cache.unlock(lock)
+        serve(cache, tokens)
+        cache.evict(draw.randint(0, cache.evictable))
+
+
+def test_an_old_match_is_gone_where_its_run_got_another_end() -> None:
+    cache, old, new = PrefixCache(8, 2), [1, 2, 3, 4, 0], [1, 2, 5, 6, 0]
+    serve(cache, old)
+    match = cache.match(old)
+    cache.evict(1)
+    serve(cache, new)
+    with pytest.raises(PagingError, match="match again"):
+        cache.lock(match)
+
+
+@pytest.mark.parametrize("another", [copy.copy, copy.deepcopy, lambda lock: pickle.loads(pickle.dumps(lock))])
+def test_a_copy_of_a_lock_is_none(another: Callable[[Lock], Lock]) -> None:
+    cache = PrefixCache(8, 2)
+    lock = keep(cache, [1, 2, 3])
+    twin = another(lock)
+    before = written(cache), cache.protected
+    for verb in (cache.unlock, cache.table, lambda lock: cache.insert(lock, [1, 2, 3], [])):
+        with pytest.raises(PagingError, match="a copy"):
+            verb(twin)
+    assert (written(cache), cache.protected) == before
+    cache.unlock(lock)
+
+
 def misuse(cache: PrefixCache, lock: Lock) -> dict[str, tuple[type[ValueError], Callable[[], Any]]]:
     other = PrefixCache(8, 2)
     foreign, done = keep(other, [1, 2, 3]), keep(cache, [1, 2, 3])
@@ -254,6 +304,9 @@ def misuse(cache: PrefixCache, lock: Lock) -> dict[str, tuple[type[ValueError], 
         "a prefix longer than its prompt": (InputError, lambda: cache.insert(lock, [1, 2], [])),
         "a prompt that begins otherwise": (InputError, lambda: cache.insert(lock, [1, 2, 3, 9, 9], taken)),
         "too few blocks": (InputError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], [])),
+        "truth values as blocks": (InputError, lambda: cache.give_back([bool(block) for block in taken])),
+        "fractions as blocks": (InputError, lambda: cache.give_back(map(float, taken))),  # type: ignore[arg-type]
+        "lists as blocks": (InputError, lambda: cache.give_back([[block] for block in taken])),  # type: ignore[misc]
         "blocks not taken": (PagingError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], [cache._empty[0]])),
         "blocks given back twice": (PagingError, lambda: cache.give_back(taken * 2)),
         "more than is evictable": (PagingError, lambda: cache.evict(cache.evictable + 1)),
@@ -277,10 +330,41 @@ def test_an_order_by_value_needs_values() -> None:
         PrefixCache(8, 2, Order.LEAST_VALUE)
     with pytest.raises(InputError, match="worth"):
         PrefixCache(8, 2, Order.FIRST_IN, cubic)
+    with pytest.raises(InputError, match="worth is 5"):
+        PrefixCache(8, 2, Order.LEAST_VALUE, 5)  # type: ignore[arg-type]
 
 
-def test_who_may_go_is_listed_in_little_room() -> None:
-    cache = PrefixCache(64, 2)
-    for turn in range(10_000):
+@pytest.mark.parametrize("worth", [float("nan"), float("inf"), "much", None, True])
+def test_values_that_are_none_are_refused_before_anything_is_done(worth: Any) -> None:
+    cache = PrefixCache(8, 2, Order.LEAST_VALUE, lambda first, beyond: 1.0 if beyond <= 4 else worth)
+    lock = keep(cache, [1, 2, 3, 4, 0])
+    taken = cache.take(1)
+    before = written(cache), cache._taken.copy(), lock.blocks
+    with pytest.raises(InputError, match="worth"):
+        cache.insert(lock, [1, 2, 3, 4, 5, 6], taken)
+    assert (written(cache), cache._taken, lock.blocks) == before
+    cache.give_back(taken)
+    cache.unlock(lock)
+    assert cache.evict(2) == 2
+
+
+def test_values_that_change_are_asked_for_once() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def more_each_time(first: int, beyond: int) -> float:
+        asked.append((first, beyond))
+        return len(asked)
+
+    cache = PrefixCache(8, 2, Order.LEAST_VALUE, more_each_time)
+    for _ in range(3):
+        serve(cache, [1, 2, 3, 4, 0])
+    assert cache.evict(2) == 2
+    assert asked == [(0, 2), (2, 4)]
+
+
+@pytest.mark.parametrize("order", Order)
+def test_who_may_go_is_listed_in_little_room(order: Order) -> None:
+    cache = PrefixCache(64, 2, order, worth_for(order))
+    for turn in range(3_000):
         serve(cache, [turn % 7, turn % 5, 3])
     assert len(cache._next) <= 2 * cache._runs + 17
