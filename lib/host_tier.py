@@ -7,11 +7,11 @@ other: the times are those of one request served alone.
 from array import array
 from dataclasses import dataclass
 
-from lib.block_content import NO_TAG, Ids, Tag, Tokens
-from lib.blocks import PagingError
-from lib.checks import InputError, keep_whole, seconds
+from lib.block_content import NO_TAG, Ids, Tag, Tokens, token_ids
+from lib.blocks import MOST_BLOCKS, PagingError
+from lib.checks import InputError, keep_whole, seconds, whole
 from lib.prefix_cache import PrefixCache, Run, Worth, path_to
-from lib.prefix_value import MOST_BYTES, MOST_BYTES_S, transfer_time
+from lib.prefix_value import MOST_BYTES, MOST_BYTES_S
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Link:
 
     def time_for(self, tokens: int) -> float:
         """Seconds in which the KV of so many tokens crosses it (clock: link, nominal)."""
-        return transfer_time(tokens * self.token_bytes, self.bytes_s)
+        return whole("tokens", tokens) * self.token_bytes / self.bytes_s
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Served:
 class TieredCache(PrefixCache):
     """A prefix cache of so many blocks on the card, and as a second tier another one in the host's memory.
 
-    What leaves the card is written to the host, with what stands before it, if that is not there yet; both evict what
-    was used least recently. `time_to_make` gives the seconds to compute the KV of the tokens from one position to
+    What leaves the card is written to the host, with what stands before it, as far as that is not there yet, if it
+    leaves the host some room; both evict what was used least recently. `time_to_make` gives the seconds to compute the KV of the tokens from one position to
     before another. Raises InputError for values that make no sense. Source: section 8.3.4.
     """
 
@@ -55,7 +55,9 @@ class TieredCache(PrefixCache):
         super().__init__(blocks, block_tokens)
         if not isinstance(link, Link):
             raise InputError("link", link, "a Link")
-        self.host = PrefixCache(host_blocks, block_tokens)
+        if not callable(time_to_make):
+            raise InputError("time_to_make", time_to_make, "a function")
+        self.host = PrefixCache(whole("host_blocks", host_blocks, at_least=1, at_most=MOST_BLOCKS), block_tokens)
         self.link, self._time_to_make = link, time_to_make
         self._written_out = 0
 
@@ -65,27 +67,32 @@ class TieredCache(PrefixCache):
         What the card lacks and the host has is fetched if that takes less time than to compute it. PagingError if the
         card has too few blocks.
         """
-        here, length, before = self.match(tokens, tag), len(tokens), self._written_out
+        ids = token_ids(tokens, self.blocks * self.block_tokens)
+        here, length, before = self.match(ids, tag), len(ids), self._written_out
         if (needed := self.blocks_to_keep(here)) > self.free:
             raise PagingError(f"{needed} free blocks are needed and there are {self.free}")
-        there = self.host.match(tokens[: self.host.blocks * self.block_tokens], tag)
+        there = self.host.match(ids[: self.host.blocks * self.block_tokens], tag)
+        fetched = self._worth_fetching(here.tokens, there.tokens)
+        found = here.tokens + fetched
+        compute_s = self._make_s(found, length)
         on_loan, lock = self.host.lock(there), self.lock(here)  # what makes room may drive out much of the host, too
         blocks = self.take(self.blocks_for(length) - here.blocks)
         self.host.unlock(on_loan)
-        self.insert(lock, tokens, blocks)
+        self.insert(lock, ids, blocks)
         self.unlock(lock)
-        fetched = self._worth_fetching(here.tokens, there.tokens)
-        found = here.tokens + fetched
         written_out = self._written_out - before
         return Served(
-            here.tokens, fetched, length - found, written_out, self.link.time_for(fetched),
-            seconds("time_to_make", self._time_to_make(found, length)), self.link.time_for(written_out),
+            here.tokens, fetched, length - found, written_out,
+            self.link.time_for(fetched), compute_s, self.link.time_for(written_out),
         )  # fmt: skip
 
     def _worth_fetching(self, here: int, there: int) -> int:
-        if there <= here or self.link.time_for(there - here) >= self._time_to_make(here, there):
+        if there <= here or self.link.time_for(there - here) >= self._make_s(here, there):
             return 0
         return there - here
+
+    def _make_s(self, first: int, beyond: int) -> float:
+        return seconds("time_to_make", self._time_to_make(first, beyond))
 
     def _forget(self, run: Run, lost: list[int]) -> None:
         top, *runs = reversed(list(path_to(run)))

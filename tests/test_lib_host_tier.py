@@ -1,7 +1,10 @@
 """The host tier: what is driven out can be fetched, at the price of the link, and never at more than recomputing."""
 
 import random
+from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,3 +93,75 @@ def test_a_link_that_makes_no_sense_is_refused(bytes_s: int, token_bytes: int) -
 def test_a_tier_needs_a_link() -> None:
     with pytest.raises(InputError, match="link is None; allowed: a Link"):
         TieredCache(4, 4, None, time_to_make)  # type: ignore[arg-type]
+
+
+class Changing(list[int]):
+    """Token ids of which the last is another one each time that they are read."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.times += 1
+        return iter([*self[:-1], self[-1] + self.times])
+
+
+def fails_in_the_end(result: Any) -> Callable[[int, int], float]:
+    """Seconds for each token; where the prompt runs to its end, something else."""
+
+    def time_for(first: int, beyond: int) -> float:
+        return result() if beyond == 5 else float(beyond - first)
+
+    return time_for
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        (lambda: float("nan"), InputError),
+        (lambda: -1.0, InputError),
+        (lambda: None, InputError),
+        (lambda: 1 / 0, ZeroDivisionError),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [[1, 2, 3, 4]]])
+def test_a_time_that_is_none_is_refused_before_anything_is_done(
+    result: Any, error: type[Exception], before: list[list[int]]
+) -> None:
+    cache = TieredCache(4, 16, Link(10**9, 1), fails_in_the_end(result), 2)
+    for tokens in before:
+        cache.serve(tokens)
+    state = written(cache), written(cache.host)
+    with pytest.raises(error):
+        cache.serve([6, 7, 8, 9, 10])
+    assert (written(cache), written(cache.host)) == state
+
+
+def test_tokens_are_read_once() -> None:
+    cache = TieredCache(8, 16, Link(10**9, 1), lambda first, beyond: beyond - first, 1)
+    tokens = Changing([1, 2, 3])
+    cache.serve(tokens)
+    assert tokens.times == 1 and cache.match([1, 2, 4, 0]).tokens == 3
+
+
+def test_a_slow_link_takes_long_and_breaks_nothing() -> None:
+    cache = TieredCache(4, 16, Link(1, 2**60), lambda first, beyond: beyond - first, 2)
+    cache.serve([1, 2, 3, 4, 5])
+    assert cache.serve([6, 7, 8, 9, 10]).write_s == 4 * 2.0**60
+    assert cache.serve([1, 2, 3, 4, 5]).fetched == 0
+    assert Link(2, 2**40).time_for(np.int32(2**20)) == 2.0**59  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tokens", [-1, 1.5, True])
+def test_tokens_that_make_no_sense_do_not_cross_a_link(tokens: Any) -> None:
+    with pytest.raises(InputError, match="tokens"):
+        Link(1, 1).time_for(tokens)
+
+
+def test_a_tier_needs_times() -> None:
+    with pytest.raises(InputError, match="time_to_make is None"):
+        TieredCache(4, 4, GEN5_LINK, None)  # type: ignore[arg-type]
+
+
+def test_a_host_without_blocks_is_refused_by_its_name() -> None:
+    with pytest.raises(InputError, match="host_blocks is 0"):
+        TieredCache(4, 0, GEN5_LINK, time_to_make)
