@@ -47,8 +47,9 @@ class TieredCache(PrefixCache):
     """A prefix cache of so many blocks on the card, and as a second tier another one in the host's memory.
 
     What leaves the card is written to the host, with what stands before it, as far as that is not there yet, if it
-    leaves the host some room; both evict what was used least recently. `time_to_make` gives the seconds to compute the KV of the tokens from one position to
-    before another. Raises InputError for values that make no sense. Source: section 8.3.4.
+    leaves the host some room; both evict what was used least recently. `time_to_make` gives the seconds to compute the
+    KV of the tokens from one position to before another. Raises InputError for values that make no sense. Source:
+    section 8.3.4.
     """
 
     def __init__(self, blocks: int, host_blocks: int, link: Link, time_to_make: Worth, block_tokens: int = 16) -> None:

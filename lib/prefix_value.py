@@ -26,7 +26,8 @@ EFFICIENCY = MFU
 MOST_TOKENS = 2**24
 MOST_BYTES = MOST_BYTES_S = 2**60
 # The choice looks at sets of prefixes; so many are chosen from within a moment.
-MOST_CANDIDATES = 64
+MOST_CANDIDATES, MOST_SETS = 64, 2**16
+ROUNDING = 1e-12  # sums of values in another order differ by less
 
 
 class Never(StrEnum):
@@ -195,17 +196,28 @@ class Kept:
 def best_choice(candidates: Sequence[Candidate], room_bytes: int) -> Kept:
     """The whole prefixes that save most in so much room: exact, and nothing is kept that would cost time.
 
-    Candidates are taken in one after another. Of the sets so far only those stay that save more than every set of no
-    more bytes, as any of the others can be replaced (Nemhauser and Ullmann's way to fill a knapsack). Raises
-    InputError for more than 64 candidates. Source: section 8.3.4, exercise 8-4.
+    Candidates are taken in one after another, by value per byte. Of the sets so far only those stay that save more
+    than every set of no more bytes, as any of the others can be replaced (Nemhauser and Ullmann's way to fill a
+    knapsack), and that could still come to what the greedy choice saves. Raises InputError for more than 64
+    candidates, and for some that are so much alike that too many sets would stay. Source: section 8.3.4, exercise 8-4.
     """
-    room = whole("room_bytes", room_bytes, at_most=MOST_BYTES)
-    undominated = [Kept((), 0, 0.0)]
-    for place in _worth_keeping(candidates):
-        one = candidates[place]
-        with_it = [_with(kept, place, one) for kept in undominated if kept.kv_bytes + one.prefix.kv_bytes <= room]
-        undominated = list(_undominated([*undominated, *with_it]))
-    return undominated[-1]
+    room, ranked = whole("room_bytes", room_bytes, at_most=MOST_BYTES), _by_value_per_byte(candidates)
+    enough = greedy_choice(candidates, room).value_s * (1 - ROUNDING)
+    sets, to_come = [Kept((), 0, 0.0)], [candidates[place] for place in ranked]
+    for place in ranked:
+        one = to_come.pop(0)
+        with_it = [_with(kept, place, one) for kept in sets if kept.kv_bytes + one.prefix.kv_bytes <= room]
+        rate = to_come[0].value_per_byte if to_come else 0.0
+        rest = sum(other.value_s for other in to_come)
+        sets = [
+            kept
+            for kept in _undominated([*sets, *with_it])
+            if kept.value_s + min(rest, rate * (room - kept.kv_bytes)) >= enough
+        ]
+        if len(sets) > MOST_SETS:
+            allowed = f"some of which at most {MOST_SETS:,} sets have to be compared"
+            raise InputError("candidates", len(candidates), allowed)
+    return sets[-1]
 
 
 def greedy_choice(candidates: Sequence[Candidate], room_bytes: int) -> Kept:
@@ -214,15 +226,17 @@ def greedy_choice(candidates: Sequence[Candidate], room_bytes: int) -> Kept:
     Raises InputError as `best_choice` does. Source: section 8.3.4, which sorts by the value of a MiB.
     """
     room, kept = whole("room_bytes", room_bytes, at_most=MOST_BYTES), Kept((), 0, 0.0)
-    for place in sorted(_worth_keeping(candidates), key=lambda place: -candidates[place].value_per_byte):
+    for place in _by_value_per_byte(candidates):
         if kept.kv_bytes + candidates[place].prefix.kv_bytes <= room:
             kept = _with(kept, place, candidates[place])
     return kept
 
 
-def _worth_keeping(candidates: Sequence[Candidate]) -> list[int]:
+def _by_value_per_byte(candidates: Sequence[Candidate]) -> list[int]:
+    """Those that are worth keeping, the highest value per byte first."""
     whole("number of candidates", len(candidates), at_most=MOST_CANDIDATES)
-    return [place for place, one in enumerate(candidates) if one.value_s > 0]
+    places = [place for place, one in enumerate(candidates) if one.value_s > 0]
+    return sorted(places, key=lambda place: -candidates[place].value_per_byte)
 
 
 def _with(kept: Kept, place: int, one: Candidate) -> Kept:

@@ -87,7 +87,7 @@ class CachedText:
 
     def recomputed(self, matched: int) -> int:
         """Tokens that run once more, from the snapshot to the end of the match."""
-        return matched - self.resume_at(matched)
+        return whole("matched", matched, at_most=self.tokens) - self.resume_at(matched)
 
     @property
     def mean_recomputed(self) -> float:

@@ -1,6 +1,7 @@
 """What keeping a prefix is worth: the chapter's numbers, the point of break-even, and the best choice for some room."""
 
 import math
+import random
 from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
@@ -261,3 +262,19 @@ def test_a_probability_lies_between_0_and_1(probability: Any) -> None:
 def test_what_makes_no_sense_is_named(wrong: Any, named: str) -> None:
     with pytest.raises(InputError, match=f"^{named} is "):
         wrong()
+
+
+def test_the_choice_among_many_takes_no_long_time() -> None:
+    alike = [Candidate(Prefix(1, 2**place // 2 + 1, 2.0**place / 2**40, 0, 0), 1) for place in range(40)]
+    assert best_choice(alike, 2**60).places == tuple(range(40))
+    some = [Candidate(prefix_of(37 * place + 1000), 0.5) for place in range(64)]
+    room = sum(one.prefix.kv_bytes for one in some) // 2
+    assert greedy_choice(some, room).value_s <= best_choice(some, room).value_s
+
+
+def test_a_choice_among_too_many_sets_is_refused() -> None:
+    draw = random.Random(0)
+    sizes = [draw.randint(2**50, 2**52) for _ in range(64)]
+    alike = [Candidate(Prefix(1, size, size / 2**40, 0, 0), 1) for size in sizes]
+    with pytest.raises(InputError, match="candidates is 64; allowed: some of which at most 65,536 sets"):
+        best_choice(alike, sum(sizes) // 2)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,3 +161,8 @@ def test_what_makes_no_sense_is_named(call: Any, named: str) -> None:
     with pytest.raises(InputError) as refusal:
         call()
     assert str(refusal.value).startswith(named)
+
+
+def test_tokens_of_a_small_dtype_are_counted_as_any_others() -> None:
+    recomputed = CachedText(200, (100,)).recomputed(np.uint8(150))  # type: ignore[arg-type]
+    assert type(recomputed) is int and recomputed * 1000 == 50_000
