@@ -167,11 +167,15 @@ def _ask_what_blocks_find() -> Question:
 def _why_tree_still(moved: str, settings: Mapping[str, Any]) -> str:
     tree = tree_of(**settings)
     if moved == "timestamp" and settings["timestamp"] >= max(each.tokens for each in tree.rounds):
+        if len(tree.rounds) == 1:
+            return "The only input is not that long, so no timestamp is in it."
         return f"None of the {len(tree.rounds)} inputs is that long, so no timestamp is in them."
     if moved == "timestamp":
         return "Only the longest input has a token there, behind all that it shares with others."
     if moved == "block_tokens" and len(tree.rounds) == 1:
         return "There is one input only: nothing is found in blocks of any size."
+    if moved == "block_tokens" and not any(each.same for each in tree.rounds):
+        return "No input begins like an earlier one: nothing is found in blocks of any size."
     if moved == "block_tokens":
         return "What is equal ends at the border of a block of either size."
     return ""

@@ -113,13 +113,24 @@ def test_a_wait_changes_nothing_and_the_engine_says_so_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool", "line"), [(GIB, "All blocks come to be used"), (1.8 * GIB, "By both orders"), (6 * GIB, "keeps all that")]
+    ("pool", "line"),
+    [(GIB, "All blocks come to be used"), (1.8 * GIB, "By both orders what"), (6 * GIB, "keeps all that")],
 )
 def test_why_another_order_changes_nothing(pool: float, line: str) -> None:
     explorer = explore("agent-rounds", pool=pool)
     explorer.widgets["order"].value = Order.LEAST_VALUE
     explorer.widgets["order"].value = Order.FIRST_IN
     assert line in explorer.line
+
+
+def test_what_holds_by_last_use_is_not_said_of_every_order() -> None:
+    large_blocks: dict[str, Any] = {"pool": 2.5 * GIB, "block_tokens": 256}
+    first_in = readouts(**large_blocks, order=Order.FIRST_IN)
+    assert first_in["found in the cache"] < readouts(**large_blocks)["found in the cache"]
+    assert "all is found from" not in first_in and first_in["all is found from, by last use"] < "2.5 GiB"
+    explorer = explore("agent-rounds", **large_blocks)
+    explorer.widgets["order"].value = Order.LEAST_VALUE
+    assert explorer.line == "By both orders the pool keeps all that a later round can find."
 
 
 @pytest.mark.parametrize("order", Order)
