@@ -3,7 +3,7 @@
 The tree names blocks of the pool and owns none besides: a block is empty, taken by a request that computes, or in the
 tree, where it is protected under a lock or else evictable. `lib.paging` keeps account of single blocks; here whole runs
 are compared, locked and let go at once, so that a verb costs what the tokens that it touches cost, however large the
-tree is. Of equal content one copy is kept.
+tree is; only a run that it cuts in two is copied as a whole. Of equal content one copy is kept.
 """
 
 from array import array
