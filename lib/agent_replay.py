@@ -8,7 +8,7 @@ tokens of its own, and use up the pool.
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -128,7 +128,7 @@ def found_if_all_lives(block_tokens: int = BLOCK_TOKENS) -> tuple[int, ...]:
 def replay(setup: Setup) -> tuple[int, ...]:
     """Tokens that each round finds, one request after the other through a prefix cache. Source: section 8.3.4."""
     is_by_value = setup.order == Order.LEAST_VALUE
-    cache, found = PrefixCache(setup.blocks, setup.block_tokens, setup.order, time_to_make if is_by_value else None), []
+    cache, found = PrefixCache(setup.blocks, setup.block_tokens, setup.order, _worth if is_by_value else None), []
     for one, tokens in setup.load():
         match = cache.match(tokens)
         lock = cache.lock(match)
@@ -143,6 +143,9 @@ def time_to_make(first: int, beyond: int) -> float:
     """Seconds to compute the KV of the tokens from one position to before another (clock: FLOP rule)."""
     first = whole("first", first, at_most=MOST_TOKENS - 1)
     return recompute_time(whole("beyond", beyond, first + 1, MOST_TOKENS)) - (recompute_time(first) if first else 0)
+
+
+_worth = lru_cache(2 * MOST_INTERFERING_TOKENS)(time_to_make)  # one replay asks for what another has asked for
 
 
 def first_token_ns(tokens: int, found: int = 0) -> int:
