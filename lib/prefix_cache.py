@@ -6,8 +6,9 @@ are compared, locked and let go at once, so that a verb costs what the tokens th
 tree is; only a run that it cuts in two is copied as a whole. Of equal content one copy is kept.
 """
 
+import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
@@ -22,6 +23,7 @@ from lib.checks import InputError, finite, one_of, whole
 from lib.paging import MOST_BLOCK_TOKENS
 
 TOKEN_BYTES = 8
+_SIGN = TOKEN_BYTES - 1 if sys.byteorder == "little" else 0  # which byte of an id holds its sign
 Worth = Callable[[int, int], float]
 
 
@@ -83,6 +85,13 @@ class Lock:
     run: Run | None = field(repr=False)
 
 
+@dataclass(eq=False, slots=True, frozen=True)
+class Taken:
+    """Blocks that one request computes in; they go together, into the tree or back."""
+
+    blocks: tuple[int, ...]
+
+
 class PrefixCache:
     """So many blocks of equal size, all empty at first, and the tree of what can be found in them.
 
@@ -104,7 +113,7 @@ class PrefixCache:
         self._worth, self._values = worth, list[float]()  # of each block from the root
         self._width = self.block_tokens * TOKEN_BYTES
         self._empty = list(reversed(range(self.blocks)))
-        self._taken = set[int]()
+        self._taken, self._given_out = set[Taken](), 0
         self._tops = dict[Tag, Run]()  # where the runs of each tag begin
         self._locks = set[Lock]()  # those that last, so that a copy of one is none
         self._protected = self._evictable = self._runs = 0
@@ -119,7 +128,7 @@ class PrefixCache:
     @property
     def taken(self) -> int:
         """Blocks that requests compute in and the tree does not know."""
-        return len(self._taken)
+        return self._given_out
 
     @property
     def protected(self) -> int:
@@ -162,6 +171,7 @@ class PrefixCache:
             raise InputError("tag", tag, "a Tag")
         ids = self._written(tokens)
         run, end = self._walk(self._tops.get(tag), ids, 0, len(ids) // TOKEN_BYTES - 1)
+        self._refuse_negative(tokens, ids, end * self._width)
         return Match(end * self.block_tokens, end, self, tag, ids, run if end else None)
 
     def blocks_to_keep(self, match: Match) -> int:
@@ -175,9 +185,7 @@ class PrefixCache:
         end, run = match.blocks, self._ask_about_match(match)
         if run:
             run = self._split(run, end)
-            self._lock(run)
-            for each in path_to(run):
-                each.hits += 1
+            self._lock(run, hits=1)
         lock = Lock(end, match.tag, match.ids, run)
         self._locks.add(lock)
         return lock
@@ -186,13 +194,14 @@ class PrefixCache:
         """End a hold: what nobody else has locked may be evicted from now on, and was used last now."""
         self._ask_about(lock)
         self._locks.remove(lock)
-        now = next(self._clock)
-        for run in path_to(lock.run):
+        run, now = lock.run, next(self._clock)
+        while run:
             run.used = now
             run.locks -= 1
             if not run.locks:
                 self._protected -= len(run.blocks)
                 self._evictable += len(run.blocks)
+            run = run.parent
         if lock.run:
             self._offer(lock.run)
 
@@ -204,38 +213,43 @@ class PrefixCache:
 
     # What a request computes, and keeping that
 
-    def take(self, blocks: int) -> list[int]:
+    def take(self, blocks: int) -> Taken:
         """Blocks to compute in: empty ones, and if they are not enough, evicted ones."""
-        whole("blocks", blocks)
+        kept = len(self._empty) - whole("blocks", blocks)
         if blocks > self.free:
             raise PagingError(f"{blocks} free blocks are needed and there are {self.free}")
-        if blocks > len(self._empty):
-            self.evict(blocks - len(self._empty))
-        taken = self._empty[len(self._empty) - blocks :]
-        del self._empty[len(self._empty) - blocks :]
-        self._taken.update(taken)
+        if kept < 0:
+            self.evict(-kept)
+            kept = len(self._empty) - blocks
+        taken = Taken(tuple(self._empty[kept:]))
+        del self._empty[kept:]
+        self._taken.add(taken)
+        self._given_out += blocks
         return taken
 
-    def give_back(self, blocks: Iterable[int]) -> None:
+    def give_back(self, taken: Taken) -> None:
         """Blocks that were taken and not inserted are empty again."""
-        given = self._own(blocks)
-        self._taken.difference_update(given)
-        self._empty += reversed(given)
+        self._ask_about_taken(taken)
+        self._end(taken)
+        self._empty += reversed(taken.blocks)
 
-    def insert(self, lock: Lock, tokens: Tokens, blocks: Iterable[int]) -> None:
+    def insert(self, lock: Lock, tokens: Tokens, taken: Taken) -> None:
         """Make findable what a request has computed behind what it has locked; the lock then covers that, too.
 
-        `tokens` are all of the request's, from its first; `blocks` are those that it has taken for what is not under
-        the lock. The partly filled last one, and those whose content somebody else has inserted meanwhile, are empty
-        again.
+        `tokens` are all of the request's, from its first; `taken` are the blocks for those that are not under the lock.
+        The partly filled last one, and those whose content somebody else has inserted meanwhile, are empty again.
         """
         self._ask_about(lock)
-        held, given, ids = lock.blocks, self._own(blocks), self._written(tokens, lock.ids)
-        if not ids.startswith(lock.ids) and not ids.startswith(lock.ids[: held * self._width]):
+        self._ask_about_taken(taken)
+        held, given, ids = lock.blocks, taken.blocks, self._written(tokens)
+        known = len(lock.ids) if ids.startswith(lock.ids) else held * self._width
+        if not ids.startswith(lock.ids[:known]):
             raise InputError("tokens", tokens, f"tokens that begin with the {held * self.block_tokens} that are locked")
+        self._refuse_negative(tokens, ids, known)
         length = len(ids) // TOKEN_BYTES
         if held + len(given) != self.blocks_for(length):
-            raise InputError("blocks", given, f"{self.blocks_for(length) - held}, to hold all tokens behind the lock")
+            allowed = f"{self.blocks_for(length) - held} blocks, to hold all tokens behind the lock"
+            raise InputError("taken", len(given), allowed)
         full = length // self.block_tokens
         self._learn_values(full)
         top = self._tops.get(lock.tag)
@@ -246,7 +260,7 @@ class PrefixCache:
         if end < full:
             run = self._go_on(run, ids[end * self._width : full * self._width], given[end - held : full - held], lock)
         spare = given[: end - held] + given[full - held :]
-        self._taken.difference_update(given)
+        self._end(taken)
         self._empty += reversed(spare)
         self._lock(run, lock.run)
         lock.run, lock.blocks, lock.ids = run, run.end, ids
@@ -271,15 +285,17 @@ class PrefixCache:
 
     # What the verbs are made of
 
-    def _written(self, tokens: Tokens, known: bytes = b"") -> bytes:
-        """Token ids as bytes; those at the beginning that are known were checked before."""
+    def _written(self, tokens: Tokens) -> bytes:
+        """Token ids as bytes, at least one and no more than the blocks can hold; they may still be negative."""
         most = self.blocks * self.block_tokens
-        if type(tokens) is array and tokens.typecode == "q" and len(tokens) <= most:
-            ids = tokens.tobytes()
-            fresh = np.frombuffer(ids, np.int64, offset=len(known) if ids.startswith(known) else 0)
-            if len(ids) and (not len(fresh) or fresh.min() >= 0):
-                return ids
+        if type(tokens) is array and tokens.typecode == "q" and 0 < len(tokens) <= most:
+            return tokens.tobytes()
         return token_ids(tokens, most).tobytes()
+
+    def _refuse_negative(self, tokens: Tokens, ids: bytes, known: int) -> None:
+        """Ask for negative ids behind the bytes that are known: only they have a sign."""
+        if not ids[known + _SIGN :: TOKEN_BYTES].isascii():
+            raise InputError("tokens", tokens, "whole numbers of at least 0")
 
     def _learn_values(self, blocks: int) -> None:
         """Ask for the worth of so many blocks, as far as it is not known."""
@@ -326,7 +342,7 @@ class PrefixCache:
         self._runs += 1
         return top
 
-    def _go_on(self, run: Run, key: bytes, blocks: list[int], lock: Lock) -> Run:
+    def _go_on(self, run: Run, key: bytes, blocks: Sequence[int], lock: Lock) -> Run:
         """The run that holds these blocks behind a run: that one itself, made longer, if it makes no difference.
 
         As with a session that grows turn by turn: what nobody else holds and nothing else goes on from has been used
@@ -338,19 +354,23 @@ class PrefixCache:
             run.blocks += blocks
             self._protected += len(blocks)
             return run
-        child = Run(run, key, blocks, run.end, next(self._clock))
+        child = Run(run, key, list(blocks), run.end, next(self._clock))
         run.children[key[: self._width]] = child
         self._evictable += len(blocks)
         self._runs += 1
         return child
 
-    def _lock(self, run: Run, beyond: Run | None = None) -> None:
+    def _lock(self, run: Run, beyond: Run | None = None, hits: int = 0) -> None:
         """Lock a run and those before it, up to one that is locked already."""
-        for each in path_to(run, beyond):
+        each: Run | None = run
+        while each and each is not beyond:
             if not each.locks:
                 self._protected += len(each.blocks)
                 self._evictable -= len(each.blocks)
             each.locks += 1
+            each.hits += hits
+            each = each.parent
+        assert each is beyond, "what is locked does not stand on the way"
 
     def _offer(self, run: Run) -> None:
         """Enter a run among those that may be evicted, if it is one."""
@@ -435,16 +455,17 @@ class PrefixCache:
         if not isinstance(lock, Lock) or lock not in self._locks:
             raise PagingError("this is no lock of the cache: it is unlocked already, another cache's, or a copy")
 
-    def _own(self, blocks: Iterable[int]) -> list[int]:
-        given = [block if type(block) is int else whole("blocks", block) for block in blocks]
-        if not self._taken.issuperset(given) or len(set(given)) < len(given):
-            raise PagingError("these blocks are not all taken, each once")
-        return given
+    def _ask_about_taken(self, taken: Taken) -> None:
+        if not isinstance(taken, Taken) or taken not in self._taken:
+            raise PagingError("these blocks are not taken: they are given back or inserted already, or another cache's")
+
+    def _end(self, taken: Taken) -> None:
+        self._taken.remove(taken)
+        self._given_out -= len(taken.blocks)
 
 
-def path_to(run: Run | None, beyond: Run | None = None) -> Iterator[Run]:
-    """A run and those before it, the last first, up to another one that stands on the way."""
-    while run and run is not beyond:
+def path_to(run: Run | None) -> Iterator[Run]:
+    """A run and those before it, the last first."""
+    while run:
         yield run
         run = run.parent
-    assert run is beyond, "the other one does not stand on the way"

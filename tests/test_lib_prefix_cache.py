@@ -16,7 +16,7 @@ from lib.block_content import NO_TAG, Tag
 from lib.blocks import PagingError
 from lib.checks import InputError
 from lib.paging import Pool
-from lib.prefix_cache import Lock, Match, Order, PrefixCache
+from lib.prefix_cache import Lock, Match, Order, PrefixCache, Taken
 from tests.plain_prefix_cache import PlainPrefixCache, Text
 
 TAGS = (NO_TAG, Tag(salt="another"))
@@ -56,7 +56,9 @@ def written(cache: PrefixCache) -> dict[Text, int]:
         runs += 1
     assert len(set(contents.values())) == len(contents) == cache.total == cache.evictable + cache.protected
     assert (protected, runs) == (cache.protected, cache._runs)
-    everywhere = [*contents.values(), *cache._empty, *cache._taken]
+    out = [block for taken in cache._taken for block in taken.blocks]
+    assert len(out) == cache.taken
+    everywhere = [*contents.values(), *cache._empty, *out]
     assert sorted(everywhere) == list(range(cache.blocks)), "a block is somewhere twice, or nowhere"
     assert cache.free == cache.empty + cache.evictable
     return contents
@@ -80,7 +82,7 @@ def test_equals_the_plain_one(order: Order, seed: int) -> None:
     cache = PrefixCache(blocks, size, order, worth_for(order))
     plain = PlainPrefixCache(blocks, size, order.value, worth_for(order))
     locks: list[tuple[Lock, Text]] = []
-    spare: list[list[int]] = []
+    spare: list[Taken] = []
     for _ in range(draw.randint(1, 60)):
         verb = draw.choice(("keep", "keep", "keep", "lock", "unlock", "unlock", "evict", "take", "give back"))
         tag = draw.choice(TAGS)
@@ -118,7 +120,7 @@ def test_equals_the_plain_one(order: Order, seed: int) -> None:
             spare.append(cache.take(asked))
             plain.taken += asked
         elif verb == "give back" and spare:
-            plain.taken -= len(spare[0])
+            plain.taken -= len(spare[0].blocks)
             cache.give_back(spare.pop(0))
         assert written(cache).keys() == set(plain.contents())
         assert (cache.protected, cache.evictable, cache.empty) == (plain.protected, plain.evictable, plain.empty)
@@ -172,7 +174,7 @@ def test_equal_content_is_kept_once() -> None:
     taken = [cache.take(3) for _ in locks]
     for lock, blocks in zip(locks, taken, strict=True):
         cache.insert(lock, prompt, blocks)
-    assert cache.table(locks[0]) == cache.table(locks[1]) == taken[0][:2]
+    assert cache.table(locks[0]) == cache.table(locks[1]) == list(taken[0].blocks[:2])
     assert (cache.total, cache.taken) == (2, 0)
 
 
@@ -291,7 +293,8 @@ def misuse(cache: PrefixCache, lock: Lock) -> dict[str, tuple[type[ValueError], 
     other = PrefixCache(8, 2)
     foreign, done = keep(other, [1, 2, 3]), keep(cache, [1, 2, 3])
     cache.unlock(done)
-    taken = cache.take(1)
+    taken, returned = cache.take(1), cache.take(1)
+    cache.give_back(returned)
     return {
         "unlocked already": (PagingError, lambda: cache.unlock(done)),
         "another cache's": (PagingError, lambda: cache.unlock(foreign)),
@@ -301,14 +304,15 @@ def misuse(cache: PrefixCache, lock: Lock) -> dict[str, tuple[type[ValueError], 
         "no tokens": (InputError, lambda: cache.match([])),
         "negative tokens": (InputError, lambda: cache.match(array("q", [1, -1]))),
         "a prompt longer than the pool": (InputError, lambda: cache.match([1] * 17)),
-        "a prefix longer than its prompt": (InputError, lambda: cache.insert(lock, [1, 2], [])),
+        "a prefix longer than its prompt": (InputError, lambda: cache.insert(lock, [1, 2], taken)),
         "a prompt that begins otherwise": (InputError, lambda: cache.insert(lock, [1, 2, 3, 9, 9], taken)),
-        "too few blocks": (InputError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], [])),
-        "truth values as blocks": (InputError, lambda: cache.give_back([bool(block) for block in taken])),
-        "fractions as blocks": (InputError, lambda: cache.give_back(map(float, taken))),  # type: ignore[arg-type]
-        "lists as blocks": (InputError, lambda: cache.give_back([[block] for block in taken])),  # type: ignore[misc]
-        "blocks not taken": (PagingError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], [cache._empty[0]])),
-        "blocks given back twice": (PagingError, lambda: cache.give_back(taken * 2)),
+        "too few blocks": (InputError, lambda: cache.insert(lock, [1, 2, 3, 4, 5, 6, 7], taken)),
+        "too many blocks": (InputError, lambda: cache.insert(lock, [1, 2, 3, 4], taken)),
+        "blocks by number": (PagingError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], [0])),  # type: ignore[arg-type]
+        "blocks given back already": (PagingError, lambda: cache.give_back(returned)),
+        "blocks inserted after that": (PagingError, lambda: cache.insert(lock, [1, 2, 3, 4, 5], returned)),
+        "another cache's blocks": (PagingError, lambda: cache.give_back(other.take(1))),
+        "a copy of blocks": (PagingError, lambda: cache.give_back(copy.copy(taken))),
         "more than is evictable": (PagingError, lambda: cache.evict(cache.evictable + 1)),
         "more than is free": (PagingError, lambda: cache.take(cache.free + 1)),
         "fewer than none": (InputError, lambda: cache.evict(-1)),

@@ -12,7 +12,7 @@ from tests.bench.frame import Result, median_seconds
 from tests.bench.paging import BLOCK_TOKENS, VOCABULARY, work
 
 # Room for all that is inserted: only the full cache of leaves evicts.
-BLOCKS = 2**17
+BLOCKS = 70_000
 LEAVES, FEWER_LEAVES, ROUNDS = 16_000, 1_000, 5_000
 TURNS, FEWER_TURNS, TURN_TOKENS = 1_600, 400, 64
 PROMPTS_MS, PROMPTS_REACH_MS = 35, 16
