@@ -249,8 +249,8 @@ def _why_agent_rounds_still(moved: str, settings: Mapping[str, Any]) -> str:
     setup, _ = _drawn(**settings)
     if moved == "gap":
         alone = [one for one in recorded() if not one.setup.interfering]
-        told = ", ".join(f"{one.found:,} found after {shown(one.gap_s, 's', 1)}" for one in alone)
-        return f"While nobody computes, nothing is evicted. Measured without others: {told}."
+        told = ", ".join(f"{one.found:,} after {shown(one.gap_s, 's', 1)}" for one in alone)
+        return f"While nobody computes, nothing is evicted. Measured alone: {told}."
     if moved == "order" and setup.blocks >= setup.blocks_to_keep_all:
         return "By both orders the pool keeps all that a later round can find."
     if moved == "order" and setup.blocks <= setup.blocks_between:

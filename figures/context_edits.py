@@ -238,8 +238,8 @@ def edits_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("all turns: append", ways.seconds(kept), "s", 2, clocks),
         Readout("all turns: rewrite", ways.seconds(changed), "s", 2, clocks),
         Readout("all turns: summary", ways.seconds(short), "s", 2, clocks),
-        Readout("pays in KV × turns after", _pays(short, kept, ways.step_time, in_time=False)),
-        Readout("pays in time after", _pays(short, kept, ways.step_time, in_time=True)),
+        Readout("summary pays in KV after", _pays(short, kept, ways.step_time, in_time=False)),
+        Readout("summary pays in time after", _pays(short, kept, ways.step_time, in_time=True)),
     )
 
 

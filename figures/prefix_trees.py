@@ -142,7 +142,7 @@ def tree_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("tokens stored in the tree", tree.stored),
         Readout("reusable, whole blocks", tree.reusable),
         Readout("lost to rounding", tree.lost),
-        Readout("first fork at token", "one input: no fork" if tree.first_fork is None else tree.first_fork),
+        Readout("first fork at token", "no fork" if tree.first_fork is None else tree.first_fork),
         Readout("last round repeats", last.same),
         Readout("and finds", last.found),
     )

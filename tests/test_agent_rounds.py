@@ -105,7 +105,7 @@ def test_a_wait_changes_nothing_and_the_engine_says_so_too() -> None:
     picture = explorer.png
     explorer.widgets["gap"].value = 0.2
     assert explorer.png == picture
-    assert explorer.line.endswith("Measured without others: 16,304 found after 0.0 s, 16,304 found after 0.2 s.")
+    assert explorer.line.endswith("Measured alone: 16,304 after 0.0 s, 16,304 after 0.2 s.")
     setup = Setup(blocks_in(ASKED_BYTES), interfering=INTERFERING)
     assert tuple(one.found for one in engine_replay(setup, gap_ns=NS // 5)) == replay(setup)
 
