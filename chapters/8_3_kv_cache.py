@@ -539,7 +539,7 @@ explore("prefix-tree")
 explore("agent-rounds")
 
 # %% [markdown]
-# Below a certain size it suddenly finds nothing: section 8.3.4 comes back to that cliff. First, the other side of the bargain. Appending never breaks a prefix, so an agent that only appends hits nearly everything, and its context only grows: each turn holds more KV, and each decode step
+# Below a certain size of the pool the rounds suddenly find nothing: section 8.3.4 comes back to that cliff. First, the other side of the bargain. Appending never breaks a prefix, so an agent that only appends hits nearly everything, and its context only grows: each turn holds more KV, and each decode step
 # reads all of it.
 #
 # ### What if the text changes?
