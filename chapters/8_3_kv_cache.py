@@ -479,7 +479,7 @@ explore("broken-engine")
 # ## 8.3.3 Prefixes that outlive their request
 #
 # So far requests shared blocks while they ran. But a conversation sends its whole history again with every turn, and an agent with every tool call; by then the request before has ended.
-# Its blocks lie idle, and what stands in them is just what the next turn needs. In the design problem the long requests begin with the same 6144 tokens. Once these are in the
+# Its blocks lie idle, and what stands in them is exactly what the next turn needs. In the design problem the long requests begin with the same 6144 tokens. Once these are in the
 # cache, each request computes only the $8192 - 6144 = 2048$ behind them. What has to be true for that?
 #
 # KV can be used again only if everything that decides it is the same:
@@ -513,8 +513,8 @@ other = [*prompt[:100], 7, *prompt[101:]]
 [serve(cache, prompt), serve(cache, other), serve(cache, prompt, Tag(adapter="x"))]
 
 # %% [markdown]
-# The second prompt finds 100 tokens although all but one of its tokens are equal; under another adapter the same prompt finds nothing. So the place of a change matters more than its size. Who writes a time
-# stamp at the very top of the system prompt pays for the whole tool list below it, with every call. What is stable goes first, system prompt and tools; what changes from call to call goes last.
+# The second prompt finds 100 tokens although all but one of its tokens are equal; under another adapter the same prompt finds nothing. So the place of a change matters more than its size. Who writes a timestamp
+# at the very top of the system prompt pays for the whole tool list below it, with every call. What is stable goes first, system prompt and tools; what changes from call to call goes last.
 
 # %%
 at_the_top = [99, *prompt]
@@ -530,15 +530,16 @@ explore("prefix-tree")
 
 # %% [markdown]
 # The tree is the cache's own: each edge is a run of blocks, and the blocks are those of the pool. There is no second memory for "the cache": a block in the tree that nobody has locked is a free block whose content can still be found, *idle* in the words of
-# section 8.3.2. (The allocator there names single blocks, this tree names runs of them, which is quicker. One request after another finds the same in both.)
+# section 8.3.2. (The allocator there looks up single blocks, as vLLM does; this tree holds runs of them, as SGLang does. Served one after the other, requests find the same in both.)
 #
-# Figure 8-18 goes through all twelve rounds: how much of each input begins like the round before? Nearly everything. Stop here and play: the bars show what the *text* would allow. What the cache really *finds* is another matter; move the pool and see.
+# Figure 8-18 goes through all twelve rounds: how much of each input is the same as in the round before? Nearly everything. That is what the *text* would allow. What the cache really *finds* is another matter, for in each gap between two rounds three other
+# requests of 4000 tokens come and want blocks, too. Stop here and play: answer the question, then move the pool.
 
 # %%
 explore("agent-rounds")
 
 # %% [markdown]
-# In section 8.3.4 we come back to that cliff. First, the other side of the bargain. Appending never breaks a prefix, so an agent that only appends hits nearly everything, and its context only grows: each turn holds more KV, and each decode step
+# Below a certain size of the pool the rounds suddenly find nothing: section 8.3.4 comes back to that cliff. First, the other side of the bargain. Appending never breaks a prefix, so an agent that only appends hits nearly everything, and its context only grows: each turn holds more KV, and each decode step
 # reads all of it.
 #
 # ### What if the text changes?
@@ -551,7 +552,7 @@ explore("context-edits")
 
 # %% [markdown]
 # The edit's place decides: what lies before it survives. The summary leaves the shortest context, and is the dearest to get: before the new context can be processed, the summary must be *written*, by decode steps that read the old history, one for each of its
-# tokens.
+# tokens. Even the KV of the summary is of no use: it was made behind the old history, and the new context does not have that in front of it.
 
 # %%
 from lib.context_edit import append, rewrite, summarise
@@ -576,7 +577,7 @@ print("writing the summary:", shown(summarise().write_ns() / 1e9, "s", 1), "(fit
 explore("snapshot-resume")
 
 # %% [markdown]
-# It resumes at 8192 and computes 2560 tokens again. The full-attention layers of the same model had all their KV; they must wait for the recurrent ones. Denser snapshots shorten the way back and take memory, for each text that is kept. For Kimi K3, whose KDA layers keep one FP32 matrix per head,
+# It resumes at 8192 and computes 2560 tokens again. The full-attention layers of the same model had all their KV, and still run over these tokens again: the recurrent layers above them need what they give out. Denser snapshots shorten the way back and take memory, for each text that is kept. For Kimi K3, whose KDA layers keep one FP32 matrix per head,
 # a snapshot is 53.6 MiB on each of eight cards (TP = 8):
 
 # %%
@@ -595,13 +596,13 @@ for spacing in (4096, 1024, 256):
 #
 # ### Side road: DeepSeek V4.1
 #
-# You can skip this and go on with section 8.3.4. It shows what "state" can come to mean. The model is a causal encoder with a decoder behind it; both have layers that see only a **window**, the last 128 tokens (sliding window attention, SWA), beside a *global* KV of the whole text. Three kinds of state, with three lives:
+# You can skip this and go on with section 8.3.4. It shows what "state" can come to mean. The model is a causal encoder with a decoder behind it; both have layers that see only a **window**, the last 128 tokens (sliding window attention, SWA), beside a *global* KV of the whole text. Three kinds of state, with three lifetimes:
 #
 # - **global KV** is kept for long, from turn to turn;
 # - the **encoder's windows** wait for a while in host memory, for the next turn;
 # - the **decoder's windows** live for one turn and are not kept.
 #
-# So two capacities must be planned apart: the windows of 40 layers that are *resident* while a request generates, and the cache that lasts *across turns*. For the second the paper's workload had about half of V4's bytes in windows; V4.1 no longer keeps those for long, and shrinks the global KV to
+# So two capacities must be planned apart: the windows of 40 layers that are *resident* while a request generates, and the cache that lasts *across turns*. In the paper's workload about half of the bytes that V4 keeps across turns are windows. V4.1 no longer keeps those for long, and shrinks the global KV to
 # about a quarter:
 #
 # $$\tfrac12 \times \tfrac14 = \tfrac18.$$
@@ -635,13 +636,13 @@ window_reach(DEEPSEEK_V41.encoder_layers, DEEPSEEK_V41.window)
 # %% [markdown]
 # ## 8.3.4 Admission, eviction, swapping out, recomputing
 #
-# Whether a prefix pays has two answers: is it worth keeping at all, and is it worth keeping *first*? Say it will be needed again with probability $p$. Then recomputing it would take $T_r$, fetching it from where it is kept $T_f$; and keeping it costs
-# $T_m$ whether it is needed or not. On average it saves
+# Whether to keep a prefix is two questions: is it worth keeping at all, and is it worth keeping *first*? Say it will be needed again with probability $p$. Then recomputing it would take $T_r$, fetching it from where it is kept $T_f$; and keeping it costs
+# $T_m$ whether it is needed or not. On average keeping it saves
 #
 # $$V = p\,(T_r - T_f) - T_m.$$
 #
 # For the 6144 tokens of the design problem: their KV is 864 MiB, or 0.906 GB. To compute it again takes 96.5 TFLOP of matrix work. At batch 1 the card reached 62 % of its peak (8.6.3 has the table; to three digits it is 62.2 %, and that is what we calculate with), so $T_r$ is 307.9 ms by the FLOP rule. Kept in *host memory*, it comes back over PCIe 5.0 x16
-# at 64 GB/s in 14.2 ms, and had to be written out once, which is the same time: $T_m = T_f$.
+# at 64 GB/s in 14.2 ms (nominal; a real copy takes longer), and had to be written out once, which is the same time: $T_m = T_f$.
 
 # %%
 from lib.prefix_value import EFFICIENCY, GEN4, GEN5, HIT_PROBABILITY, prefix_of
@@ -682,7 +683,7 @@ explore("prefix-value")
 
 # %% [markdown]
 # A saves 132.7 ms, three B save 120.9 ms: recomputing grows faster than the length (three times the tokens, 3.25 times the work, since each token attends to all before it), and fetching grows in proportion. A MiB of A saves 0.154 ms, a MiB of B 0.140 ms; sorting by that number compares prefixes of any size.
-# Sorting is *greedy*, though. Whole prefixes have to fill a given space, and there the best choice can be another one:
+# Sorting is *greedy*, though. Whole prefixes have to fill a given space, and there the best choice can be another one (in brackets: places in the list):
 
 # %%
 from lib.prefix_value import Candidate, best_choice, greedy_choice
@@ -718,7 +719,7 @@ for blocks in (*edges, sum(edges) // 2):
     print(f"{blocks} blocks: {sum(replay(Setup(blocks, interfering=3))):,} tokens hit")
 
 # %% [markdown]
-# And time? Another recorded run waited 0.2 s longer before each round (without other requests): the same hits. A cache forgets by *use*, not by the clock. The engine of this chapter, with the same pool and the same policy of one request at a time, gives each round of each recorded run exactly:
+# And time? Another recorded run waited 0.2 s longer before each round (without other requests): the same hits. This cache forgets by *use*, not by the clock. (A service may add a time limit of its own.) The engine of this chapter, with the same pool and one request at a time, finds in each round of each recorded run exactly what was found there:
 
 # %%
 runs = [row for row in record("cache_replay_summary").rows if row["prefix_cache_on"]]
@@ -732,6 +733,8 @@ for run in runs:
     print(f"{run['run']:21} hits {hits:>6,}, ours {found:>6,}; {took}")
 
 # %% [markdown]
+# (The seconds are as recorded, without the waits; each run was made once.) Without hits the same rounds took about three times as long.
+#
 # ### A hit is not free
 #
 # The tokens behind a hit still attend to all that was found. A step of the engine pays for each pair of a new token and a token before it, wherever that one's KV came from. 2048 tokens behind a cached prefix of 6144 take longer than the same tokens alone:
@@ -746,7 +749,7 @@ for cached in (0, 6144):
 # %% [markdown]
 # ### Who goes first?
 #
-# When room is needed, something must be forgotten. By most orders a chain loses its *end*: what stands in front may still serve others, and without its beginning the rest can never be found. *Which* chain loses its end first is a policy. The agent again, in pools of so many blocks:
+# When room is needed, something must be forgotten. In most orders a chain loses its *end* first: what stands in front may still serve others, and without its beginning the rest can never be found. *Which* chain loses its end first is a policy. The agent again, in pools of so many blocks:
 
 # %%
 from lib.prefix_cache import Order
@@ -758,7 +761,7 @@ for order in Order:
 Table(("evicted first", 800, 850, 900, 950), rows)
 
 # %% [markdown]
-# *From its head*, a chain that loses one block has lost all. The three others come to the same here: what the agent has just added has never been found, and was used before what the other requests left. They part where something was *useful* and then rests for a while. A system prompt is found twice;
+# *From its head*, a chain that loses one block has lost all. The three others come to the same here: first goes what is left of the gap before, then the end of what the agent has just added, which is older than this gap's requests and has never been found. Value parts from the other two where something was *useful* and then rests for a while. A system prompt is found twice;
 # then three long prompts come that nobody ever sends again:
 
 # %%
@@ -778,7 +781,7 @@ for order in Order:
 # %% [markdown]
 # ### A second tier
 #
-# Instead of forgetting, the pool can **swap out**: move what it evicts to host memory, and fetch it when it is matched there. Behind the 1 GiB pool that found nothing, 6 GiB of host memory:
+# Instead of forgetting, the pool can **swap out**: move what it evicts to host memory, and fetch it when it is matched there. (Engines call this *KV offloading*. It is not preemption: whoever runs keeps its blocks.) Behind the 1 GiB pool that found nothing, 6 GiB of host memory:
 
 # %%
 from lib.host_tier import Link, TieredCache
@@ -797,7 +800,7 @@ for name in ("compute_s", "fetch_s", "write_s"):
     print(f"{name:9} {agent:6.1f} ms for the agent, {total:6.1f} ms for all")
 
 # %% [markdown]
-# (Nothing was run: links at their nominal bandwidth, computing by the FLOP rule.) Everything that the large pool kept is fetched. The price is hidden in the last line: the interfering requests are written out as well, and nobody ever asks for them. That is $T_m$, paid whether it is needed or not, and the reason for the first of four policies:
+# (Nothing was run: links at their nominal bandwidth, computing by the FLOP rule, and no copy runs beside it; engines try to copy while they compute.) Everything that the large pool kept is fetched. A write is booked to the request that needs the room, so the agent's own blocks are written in the time of the others. The price is hidden in the last line: the interfering requests are written out as well, and nobody ever asks for them. That is $T_m$, paid whether it is needed or not, and the reason for the first of four policies:
 #
 # - **admission**: is a prefix kept at all when its request ends?
 # - **eviction**: what is forgotten first when room is needed?

@@ -66,7 +66,7 @@ class Sizes(StrEnum):
     """The pool sizes that are replayed."""
 
     THIS = "only this one"
-    ALL = "all that are in reach"
+    ALL = f"{LEAST_GIB} to {MOST_GIB} GiB"
 
 
 _found = lru_cache(4096)(replay)
@@ -77,9 +77,9 @@ def agent_rounds(
     pool: Annotated[float, Slider("pool", float(LEAST_GIB), float(MOST_GIB), 0.02, "GiB")] = MOST_GIB * GIB,
     sizes: Annotated[Sizes, Choice("pools drawn", tuple(Sizes))] = Sizes.THIS,
     interfering: Annotated[int, Slider("others in each gap", 0, 6, 1)] = INTERFERING,
-    gap: Annotated[float, Slider("wait in each gap", 0.0, 2.0, 0.1, "s")] = 0.0,
+    gap: Annotated[float, Slider("wait in gaps", 0.0, 2.0, 0.1, "s")] = 0.0,
     block_tokens: Annotated[int, Choice("block, tokens", BLOCKS)] = BLOCK_TOKENS,
-    order: Annotated[Order, Choice("evicts", tuple(Order))] = Order.LEAST_RECENTLY_USED,
+    order: Annotated[Order, Choice("evicted first", tuple(Order))] = Order.LEAST_RECENTLY_USED,
     language: str = "en",
 ) -> Figure:
     """The tokens of each round: equal to the round before and found, equal and not found, and the rest.
@@ -209,7 +209,7 @@ def agent_readouts(**settings: Any) -> tuple[Readout, ...]:
     return (
         Readout("equal to the round before", EQUAL),
         Readout("found in the cache", sum(found)),
-        Readout("computed again", TOKENS - sum(found)),
+        Readout("computed", TOKENS - sum(found)),
         Readout("used up in each gap", _bytes(setup, setup.blocks_between), "GiB", 2),
         Readout(f"all is found from{by_which}", _bytes(setup, setup.blocks_to_keep_all), "GiB", 2),
         Readout("all rounds, to their first tokens", sum(times), "s", 2, (Clock.FIT,)),
@@ -249,10 +249,8 @@ def _why_agent_rounds_still(moved: str, settings: Mapping[str, Any]) -> str:
     setup, _ = _drawn(**settings)
     if moved == "gap":
         alone = [one for one in recorded() if not one.setup.interfering]
-        told = ", ".join(f"{one.found:,} tokens after {shown(one.gap_s, 's', 1)}" for one in alone)
-        return (
-            f"While nobody computes, no block is taken and nothing is evicted. Found, measured without others: {told}."
-        )
+        told = ", ".join(f"{one.found:,} after {shown(one.gap_s, 's', 1)}" for one in alone)
+        return f"While nobody computes, nothing is evicted. Measured alone: {told}."
     if moved == "order" and setup.blocks >= setup.blocks_to_keep_all:
         return "By both orders the pool keeps all that a later round can find."
     if moved == "order" and setup.blocks <= setup.blocks_between:

@@ -67,8 +67,8 @@ def _turns(edit: Edit, further: int, step_time: StepModel) -> tuple[Turn, ...]:
 def _pays(summarised: Edit, kept: Edit, step_time: StepModel, in_time: bool) -> str:
     after = break_even(summarised, kept, _time_ns if in_time else _carried, model_of(step_time))
     if after is None:
-        return f"not in {example.MOST_TURNS:,} turns"
-    return "1 more turn" if after == 1 else f"{after:,} more turns"
+        return f"not in {example.MOST_TURNS:,}"
+    return "1 turn" if after == 1 else f"{after:,} turns"
 
 
 def _time_ns(turn: Turn) -> int:
@@ -226,19 +226,19 @@ def edits_readouts(**settings: Any) -> tuple[Readout, ...]:
     kept, changed, short = ways.kept, ways.rewritten, ways.summarised
     clocks = clocks_of(ways.step_time)
     return (
-        Readout("reusable: append", kept.reusable, "token"),
-        Readout("reusable: rewrite", changed.reusable, "token"),
-        Readout("to process: append", kept.to_process, "token"),
-        Readout("to process: rewrite", changed.to_process, "token"),
-        Readout("to process: summary", short.to_process, "token"),
-        Readout("written first: summary", short.written, "token"),
-        Readout("KV while it is written", short.carried_beside, "token"),
-        Readout("KV at the end: history kept", ways.carried(kept), "token"),
-        Readout("KV at the end: summary", ways.carried(short), "token"),
+        Readout("tokens reusable: append", kept.reusable),
+        Readout("tokens reusable: rewrite", changed.reusable),
+        Readout("tokens to process: append", kept.to_process),
+        Readout("tokens to process: rewrite", changed.to_process),
+        Readout("tokens to process: summary", short.to_process),
+        Readout("tokens written: summary", short.written),
+        Readout("in KV while it is written", short.carried_beside),
+        Readout("in KV at the end: history", ways.carried(kept)),
+        Readout("in KV at the end: summary", ways.carried(short)),
         Readout("all turns: append", ways.seconds(kept), "s", 2, clocks),
         Readout("all turns: rewrite", ways.seconds(changed), "s", 2, clocks),
         Readout("all turns: summary", ways.seconds(short), "s", 2, clocks),
-        Readout("summary pays in KV × turns after", _pays(short, kept, ways.step_time, in_time=False)),
+        Readout("summary pays in KV after", _pays(short, kept, ways.step_time, in_time=False)),
         Readout("summary pays in time after", _pays(short, kept, ways.step_time, in_time=True)),
     )
 

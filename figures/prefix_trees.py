@@ -138,13 +138,13 @@ def tree_readouts(**settings: Any) -> tuple[Readout, ...]:
     tree = tree_of(**settings)
     last = tree.rounds[-1]
     return (
-        Readout("read by all rounds", tree.read, "token"),
-        Readout("stored in the tree", tree.stored, "token"),
-        Readout("reusable, whole blocks", tree.reusable, "token"),
-        Readout("lost to rounding", tree.lost, "token"),
-        Readout("first fork at", "one input: no fork" if tree.first_fork is None else tree.first_fork, "token"),
-        Readout("last round repeats", last.same, "token"),
-        Readout("and finds", last.found, "token"),
+        Readout("tokens read by all rounds", tree.read),
+        Readout("tokens stored in the tree", tree.stored),
+        Readout("reusable, whole blocks", tree.reusable),
+        Readout("lost to rounding", tree.lost),
+        Readout("first fork at token", "no fork" if tree.first_fork is None else tree.first_fork),
+        Readout("last round repeats", last.same),
+        Readout("and finds", last.found),
     )
 
 
@@ -154,7 +154,7 @@ def _ask_what_blocks_find() -> Question:
     rounded_up = second.found + BLOCK_TOKENS
     return Question(
         text=f"Round 2 of the agent has {second.tokens} tokens and begins with the same {second.same} as round 1. The "
-        f"cache has blocks of {BLOCK_TOKENS} tokens. How many of them are reusable?",
+        f"cache has blocks of {BLOCK_TOKENS} tokens. How many of these {second.same} are reusable?",
         choices=(f"{second.same}", f"{rounded_up}", f"{second.found}", f"{second.found - BLOCK_TOKENS}"),
         answer=f"{second.found}",
         reveals={"rounds": 2},

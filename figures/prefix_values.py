@@ -98,7 +98,7 @@ def prefix_value(
     *,
     probability_a: Annotated[float, Slider("A used again, p", 0.0, 1.0, 0.01)] = HIT_PROBABILITY,
     probability_b: Annotated[float, Slider("B used again, p", 0.0, 1.0, 0.01)] = HIT_PROBABILITY,
-    link_bytes_s: Annotated[int, Slider("link, one way", 4, 450, 1, "GB/s")] = GEN5.bandwidth_bytes_s,
+    link_bytes_s: Annotated[int, Slider("link", 4, 450, 1, "GB/s")] = GEN5.bandwidth_bytes_s,
     a_tokens: Annotated[int, Slider("A, tokens", FEWEST_TOKENS, MOST_SHOWN_TOKENS, TOKENS_STEP)] = A_TOKENS,
     b_tokens: Annotated[int, Slider("B, tokens", FEWEST_TOKENS, MOST_SHOWN_TOKENS, TOKENS_STEP)] = B_TOKENS,
     efficiency: Annotated[float, Slider("share of peak", 0.35, 0.7, 0.001)] = EFFICIENCY,

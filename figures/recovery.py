@@ -171,7 +171,7 @@ def recovery_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("decoder replays, tokens", way.decoder_tokens),
         Readout("decoder windows", _word(way.decoder_is_exact)),
         Readout("windows reach back, tokens", window_reach(model.encoder_layers, model.window)),
-        Readout("windows of one turn", model.resident_bytes, "MiB", 2),
+        Readout("windows held in a turn", model.resident_bytes, "MiB", 2),
     )
 
 

@@ -48,7 +48,7 @@ class Keep(StrEnum):
     """Which snapshots of a text are kept."""
 
     ALL = "all"
-    LAST = "the last so many"
+    LAST = "the last few"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def resume_from_snapshot(
     spacing: Annotated[int, Slider("snapshot every", 256, 8192, 256)] = SPACING_TOKENS,
     keep: Annotated[Keep, Choice("kept", tuple(Keep))] = Keep.ALL,
     beyond: Annotated[int, Slider("cached beyond it", 0, MOST_BEYOND, 512)] = 0,
-    last: Annotated[int, Slider("so many are", 1, 8, 1)] = 2,
+    last: Annotated[int, Slider("last ones kept", 1, 8, 1)] = 2,
     cards: Annotated[int, Choice("cards (TP)", (1, 2, 4, 8, 16))] = CARDS,
     language: str = "en",
 ) -> Figure:

@@ -2,7 +2,7 @@
 
 The KV of the whole history is kept. Of the next prompt only what lies before the first changed token is found again,
 as all behind it has another context, even where the text is the same. A summary has to be written first, by decode
-steps that read the history; its own KV is computed anew, as it stands at other positions then. Source: section 8.3.3.
+steps that read the history; its own KV is computed anew, as the history is no longer before it. Source: section 8.3.3.
 """
 
 from collections.abc import Callable, Iterator

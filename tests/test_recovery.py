@@ -67,7 +67,7 @@ def test_the_readouts_at_the_book_values() -> None:
         "decoder replays, tokens": "128",
         "decoder windows": "approximate",
         "windows reach back, tokens": "2,540",
-        "windows of one turn": "2.58 MiB",
+        "windows held in a turn": "2.58 MiB",
     }
 
 
