@@ -562,7 +562,11 @@ rows = [(name, e.reusable, e.to_process, e.prompt) for name, e in edits.items()]
 Table(("", "reusable", "to process", "carried on"), rows)
 
 # %%
-print("writing the summary:", shown(summarise().write_ns() / 1e9, "s", 1), "(fit)")
+from lib.four_requests import HOST_NS
+from lib.step_time import LaunchBound, device
+
+write_ns = summarise().write_ns(LaunchBound(HOST_NS, device()))
+print("writing it:", shown(write_ns / 1e9, "s", 1), "(the longer of host and device)")
 
 # %% [markdown]
 # At batch 1 the writing takes nearly a minute. (Beside others it costs the card less, as the weights are read anyway.) What it buys is *room*: every later turn holds and reads a third of the KV. It does not buy time here: a step at batch 1 hardly notices
@@ -761,22 +765,26 @@ for order in Order:
 Table(("evicted first", 800, 850, 900, 950), rows)
 
 # %% [markdown]
-# *From its head*, a chain that loses one block has lost all. The three others come to the same here: first goes what is left of the gap before, then the end of what the agent has just added, which is older than this gap's requests and has never been found. Value parts from the other two where something was *useful* and then rests for a while. A system prompt is found twice;
-# then three long prompts come that nobody ever sends again:
+# *Head first*, a chain that loses one block has lost all. The three others come to the same here: first goes what is left of the gap before, then the end of what the agent has just added, which is older than this gap's requests and has never been found. They part where something is *useful*. A system prompt is found again;
+# around it come three long prompts that nobody ever sends twice, once before and after it, once all of them after:
 
 # %%
 from lib.agent_replay import time_to_make
 
-system, one_offs = list(range(2049)), [[k] * 2000 for k in (3000, 3001, 3002)]
+system, a, b, c = list(range(2049)), *([k] * 2000 for k in (3000, 3001, 3002))
+rows = []
 for order in Order:
-    worth = time_to_make if order == Order.LEAST_VALUE else None
-    cache = PrefixCache(blocks=400, order=order, worth=worth)
-    for tokens in (system, system, system, *one_offs):
-        serve(cache, tokens)
-    print(f"{order:33} {cache.match(system).tokens:>5} tokens found")
+    worth, found = time_to_make if order == Order.LEAST_VALUE else None, []
+    for prompts in ((system, a, system, b, c), (system, system, a, b, c)):
+        cache = PrefixCache(blocks=400, order=order, worth=worth)
+        for tokens in prompts:
+            serve(cache, tokens)
+        found.append(cache.match(system).tokens)
+    rows.append((order, *found))
+Table(("evicted first", "found lately", "found long ago"), rows)
 
 # %% [markdown]
-# *By value*, what counts is the time that computing a block would take, times how often it was found. What was never found goes first, however young it is. That is $p\,T_r$ per byte with $p$ guessed from the past, and like every guess it can be wrong: a prompt that was found often stays long after the last one who needed it.
+# *First in* does not care that the system prompt is in use. *Least recently used* does, and forgets it as soon as enough others have come by. *By value*, what counts is the time that computing a block would take, times how often it was found: what was never found goes first, however young it is. That is $p\,T_r$ per byte with $p$ guessed from the past, and like every guess it can be wrong: a prompt that was found often stays long after the last one who needed it.
 
 # %% [markdown]
 # ### A second tier

@@ -33,7 +33,7 @@ class Order(StrEnum):
     LEAST_RECENTLY_USED = "least recently used"
     FIRST_IN = "first in"
     LEAST_VALUE = "least value per byte"
-    HEAD_FIRST = "least recently used, from its head"
+    HEAD_FIRST = "head first"
 
 
 @dataclass(eq=False, slots=True)

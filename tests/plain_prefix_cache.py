@@ -79,7 +79,7 @@ class PlainPrefixCache:
             leaves = [text for text, kept in self.kept.items() if not kept.locks and not self.goes_on(text)]
             first = min(leaves, key=self.priority)
             doomed = [first]
-            if self.order == "least recently used, from its head":
+            if self.order == "head first":
                 head = next(text for text in self.texts(first) if self.goes_with(self.kept[text], self.kept[first]))
                 doomed = [text for text in self.kept if text[: len(head)] == head]
             for text in doomed:

@@ -680,7 +680,7 @@ CLAIMS = (
         kind="measured",
     ),
     same(lambda: sum(one.found for one in replayed(WITH_OTHERS)), "by the engine", "16,304", "token", "8.3.4"),
-    same(lambda: sum(one.computed for one in replayed(WITH_OTHERS)), "computed again", "3252", "token", "8.3.4-42"),
+    same(lambda: sum(one.computed for one in replayed(WITH_OTHERS)), "computed", "3252", "token", "8.3.4-42"),
     same(
         lambda: replay_row(WITH_OTHERS)["recomputed_tokens_total"], "the same, recorded", "3252", "token", "8.3.4",
         kind="measured",
