@@ -265,7 +265,7 @@ AGENT_ROUNDS_EXPLORATION = Exploration(
     in_view=("pool", "sizes", "interfering", "gap"),
     settings={
         "2 GiB": {"pool": ASKED_BYTES, "sizes": Sizes.ALL},
-        f"2 GiB, {WAIT_S} s more between rounds": {"pool": ASKED_BYTES, "sizes": Sizes.ALL, "gap": WAIT_S},
+        f"no others, {WAIT_S} s more between rounds": {"interfering": 0, "gap": WAIT_S},
         "2 GiB, evicted from the head": {"pool": ASKED_BYTES, "sizes": Sizes.ALL, "order": Order.HEAD_FIRST},
     },
     readouts=agent_readouts,
