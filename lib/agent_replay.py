@@ -6,8 +6,8 @@ tokens of its own, and use up the pool.
 """
 
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from lib.prefix_cache import Order, PrefixCache
 from lib.prefix_value import MOST_TOKENS, recompute_time
 from lib.records import record
 from lib.residency import PoolSetup
-from lib.schedule import MOST_NS
+from lib.schedule import MOST_NS, Schedule
 from lib.scheduling import Request, chunked
 from lib.step_time import FIT, step_plan
 
@@ -202,17 +202,20 @@ def engine_replay(setup: Setup, gap_ns: int = 0) -> tuple[Served, ...]:
     gap = whole("gap_ns", gap_ns, at_most=MOST_NS // len(rounds()))
     if setup.order != Order.LEAST_RECENTLY_USED:
         raise InputError("order", setup.order, "least recently used, in the engine")
-    load = [(one, tokens) for one, tokens in setup.load()]
-    policy = chunked(1, TOKEN_BUDGET, TOKEN_BUDGET)
-    pool = PoolSetup(setup.blocks, setup.block_tokens, findable=Findable.ON_ADMISSION)
-    at_once = simulate([Request(0, len(tokens), OUTPUTS, ids=tokens) for _, tokens in load], policy, FIT, pool)
-    pauses = accumulate(gap if one and one.number > 1 else 0 for one, _ in load)
-    arrivals = [int(start) + pause for start, pause in zip(at_once.started_ns, pauses, strict=True)]
-    requests = [Request(at, len(tokens), OUTPUTS, ids=tokens) for at, (_, tokens) in zip(arrivals, load, strict=True)]
-    run = simulate(requests, policy, FIT, pool)
+    load = list(setup.load())
+    run = _served(setup, [Request(0, len(tokens), OUTPUTS, ids=tokens) for _, tokens in load])
+    if gap:
+        pauses = accumulate(gap if one and one.number > 1 else 0 for one, _ in load)
+        starts = [int(start) + pause for start, pause in zip(run.started_ns, pauses, strict=True)]
+        run = _served(setup, [replace(one, arrival_ns=at) for one, at in zip(run.requests, starts, strict=True)])
     found = {part.place: part.context for stretch in reversed(run.stretches) for part in stretch.prompts}
     return tuple(
-        Served(one, found[place], one.tokens - found[place], int(run.ttft_ns[place]))
+        Served(one, found[place], one.tokens - found[place], int(run.first_token_ns[place] - run.started_ns[place]))
         for place, (one, _) in enumerate(load)
         if one
     )
+
+
+def _served(setup: Setup, requests: Sequence[Request]) -> Schedule:
+    pool = PoolSetup(setup.blocks, setup.block_tokens, findable=Findable.ON_ADMISSION)
+    return simulate(requests, chunked(1, TOKEN_BUDGET, TOKEN_BUDGET), FIT, pool)

@@ -22,8 +22,11 @@ class Claim:
     value: Callable[[], float]
 
     def holds(self) -> bool:
-        """Whether `lib` gives each printed form, within the tolerance (and what binary fractions cost)."""
-        value = self.value()
+        """Whether `lib` gives each printed form."""
+        return self.agrees(self.value())
+
+    def agrees(self, value: float) -> bool:
+        """Whether a value is each printed form, within the tolerance (and what binary fractions cost)."""
         return all(abs(value - parse(form)) <= self.tolerance + 1e-9 for form in self.printed)
 
 
