@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -81,14 +82,24 @@ def _judge_apart(found: Sequence[Constant]) -> dict[Constant, str]:
 def _judge_here(folder: Path, found: Sequence[Constant]) -> Iterator[str]:
     before = _outcomes()
     assert before is not None and all(holds for _, holds in before), "the claims must hold before anything is changed"
-    for constant in found:
-        file = folder / constant.file
-        text = file.read_text(encoding="utf-8")
-        file.write_text(text[: constant.start] + constant.near + text[constant.end :], encoding="utf-8")
-        after = _outcomes()
-        noticed = after is None or not all(holds for _, holds in after)
-        yield "noticed" if noticed else "unused" if after == before else "survives"
-        file.write_text(text, encoding="utf-8")
+    for name, of_file in groupby(found, key=lambda constant: constant.file):
+        yield from _judge_together(folder / name, list(of_file), before)
+
+
+def _judge_together(file: Path, found: Sequence[Constant], before: Sequence[tuple[float, bool]]) -> list[str]:
+    """Change all of these constants at once: if nothing moves, none is used; else judge each half by itself."""
+    text = changed = file.read_text(encoding="utf-8")
+    for constant in sorted(found, key=lambda constant: -constant.start):
+        changed = changed[: constant.start] + constant.near + changed[constant.end :]
+    file.write_text(changed, encoding="utf-8")
+    after = _outcomes()
+    file.write_text(text, encoding="utf-8")
+    if after == before:
+        return ["unused"] * len(found)
+    if len(found) == 1:
+        return ["noticed" if after is None or not all(holds for _, holds in after) else "survives"]
+    half = len(found) // 2
+    return _judge_together(file, found[:half], before) + _judge_together(file, found[half:], before)
 
 
 def _outcomes() -> list[tuple[float, bool]] | None:
