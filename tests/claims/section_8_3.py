@@ -594,8 +594,8 @@ CLAIMS = (
     same(lambda: V4_WINDOW_SHARE, "windows' share of what lasts", "1/2", "", "8.3.3-36", kind="input"),
     same(lambda: 1 / GLOBAL_SHRINK, "what becomes of global KV", "1/4", "", "8.3.3-37", kind="input"),
     same(long_lived_share, "what becomes of what lasts", "1/8", "", "8.3.3-38"),
-    same(lambda: history_bytes("deepseek_v4"), "V4's global KV of 8K tokens", "28788736", "B", "8.3.3", kind="measured"),
-    same(lambda: history_bytes("deepseek_v4.1"), "that of V4.1", "7290880", "B", "8.3.3", kind="measured"),
+    same(lambda: history_bytes("deepseek_v4"), "global KV of V4, 8K tokens", "28788736", "B", "8.3.3", kind="measured"),
+    same(lambda: history_bytes("deepseek_v4.1"), "the same of V4.1", "7290880", "B", "8.3.3", kind="measured"),
     Claim(
         ("8.3.3",), "the same by the recorded bytes", "computed", ("0.1266",), "", 0.00005,
         lambda: long_lived_share(shrink=recorded_shrink(8192)),
