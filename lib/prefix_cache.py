@@ -28,7 +28,10 @@ Worth = Callable[[int, int], float]
 
 
 class Order(StrEnum):
-    """Which run is evicted next, of those that nobody has locked and nothing goes on from."""
+    """Which run is evicted next, of those that nobody has locked and nothing goes on from.
+
+    Head first takes the least recently used, too, but from its beginning on.
+    """
 
     LEAST_RECENTLY_USED = "least recently used"
     FIRST_IN = "first in"
@@ -85,7 +88,7 @@ class Lock:
     run: Run | None = field(repr=False)
 
 
-@dataclass(eq=False, slots=True, frozen=True)
+@dataclass(eq=False, slots=True)
 class Taken:
     """Blocks that one request computes in; they go together, into the tree or back."""
 
@@ -242,13 +245,17 @@ class PrefixCache:
         self._ask_about(lock)
         self._ask_about_taken(taken)
         held, given, ids = lock.blocks, taken.blocks, self._written(tokens)
-        known = len(lock.ids) if ids.startswith(lock.ids) else held * self._width
-        if not ids.startswith(lock.ids[:known]):
+        if ids.startswith(lock.ids):
+            known = len(lock.ids)
+        elif ids.startswith(lock.ids[: held * self._width]):
+            known = held * self._width
+        else:
             raise InputError("tokens", tokens, f"tokens that begin with the {held * self.block_tokens} that are locked")
         self._refuse_negative(tokens, ids, known)
         length = len(ids) // TOKEN_BYTES
-        if held + len(given) != self.blocks_for(length):
-            allowed = f"{self.blocks_for(length) - held} blocks, to hold all tokens behind the lock"
+        needed = -(-length // self.block_tokens) - held
+        if len(given) != needed:
+            allowed = f"{needed} blocks, to hold all tokens behind the lock"
             raise InputError("taken", len(given), allowed)
         full = length // self.block_tokens
         self._learn_values(full)
@@ -294,7 +301,7 @@ class PrefixCache:
 
     def _refuse_negative(self, tokens: Tokens, ids: bytes, known: int) -> None:
         """Ask for negative ids behind the bytes that are known: only they have a sign."""
-        if not ids[known + _SIGN :: TOKEN_BYTES].isascii():
+        if known < len(ids) and not ids[known + _SIGN :: TOKEN_BYTES].isascii():
             raise InputError("tokens", tokens, "whole numbers of at least 0")
 
     def _learn_values(self, blocks: int) -> None:
