@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lib.allotment import shared_blocks
 from lib.block_content import Ids
 from lib.blocks import MOST_BLOCKS
 from lib.checks import InputError, keep_whole, one_of, whole
@@ -122,7 +123,7 @@ def blocks_in(pool_bytes: int, block_tokens: int = BLOCK_TOKENS) -> int:
 def found_if_all_lives(block_tokens: int = BLOCK_TOKENS) -> tuple[int, ...]:
     """Tokens that each round finds if nothing is ever evicted: whole blocks of what is equal, never the last token."""
     size = whole("block_tokens", block_tokens, at_least=1, at_most=MOST_BLOCK_TOKENS)
-    return tuple(min(one.same, one.tokens - 1) // size * size for one in rounds())
+    return tuple(shared_blocks(one.tokens, one.same, size) * size for one in rounds())
 
 
 def replay(setup: Setup) -> tuple[int, ...]:
@@ -130,9 +131,7 @@ def replay(setup: Setup) -> tuple[int, ...]:
     is_by_value = setup.order == Order.LEAST_VALUE
     cache, found = PrefixCache(setup.blocks, setup.block_tokens, setup.order, _worth if is_by_value else None), []
     for one, tokens in setup.load():
-        match = cache.match(tokens)
-        lock = cache.lock(match)
-        cache.insert(lock, tokens, cache.take(cache.blocks_for(len(tokens)) - match.blocks))
+        match, lock = cache.keep(tokens)
         cache.unlock(lock)
         if one:
             found.append(match.tokens)

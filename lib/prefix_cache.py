@@ -116,7 +116,7 @@ class PrefixCache:
         self._worth, self._values = worth, list[float]()  # of each block from the root
         self._width = self.block_tokens * TOKEN_BYTES
         self._empty = list(reversed(range(self.blocks)))
-        self._taken, self._given_out = set[Taken](), 0
+        self._taken = set[Taken]()
         self._tops = dict[Tag, Run]()  # where the runs of each tag begin
         self._locks = set[Lock]()  # those that last, so that a copy of one is none
         self._protected = self._evictable = self._runs = 0
@@ -131,7 +131,7 @@ class PrefixCache:
     @property
     def taken(self) -> int:
         """Blocks that requests compute in and the tree does not know."""
-        return self._given_out
+        return self.blocks - self.empty - self.total
 
     @property
     def protected(self) -> int:
@@ -146,7 +146,7 @@ class PrefixCache:
     @property
     def total(self) -> int:
         """Blocks in the tree."""
-        return self.blocks - self.empty - self.taken
+        return self._protected + self._evictable
 
     @property
     def free(self) -> int:
@@ -227,13 +227,12 @@ class PrefixCache:
         taken = Taken(tuple(self._empty[kept:]))
         del self._empty[kept:]
         self._taken.add(taken)
-        self._given_out += blocks
         return taken
 
     def give_back(self, taken: Taken) -> None:
         """Blocks that were taken and not inserted are empty again."""
         self._ask_about_taken(taken)
-        self._end(taken)
+        self._taken.remove(taken)
         self._empty += reversed(taken.blocks)
 
     def insert(self, lock: Lock, tokens: Tokens, taken: Taken) -> None:
@@ -267,10 +266,21 @@ class PrefixCache:
         if end < full:
             run = self._go_on(run, ids[end * self._width : full * self._width], given[end - held : full - held], lock)
         spare = given[: end - held] + given[full - held :]
-        self._end(taken)
+        self._taken.remove(taken)
         self._empty += reversed(spare)
         self._lock(run, lock.run)
         lock.run, lock.blocks, lock.ids = run, run.end, ids
+
+    def keep(self, tokens: Tokens, tag: Tag = NO_TAG) -> tuple[Match, Lock]:
+        """All of it for a request that nobody disturbs: what it found, and its lock on all its full blocks."""
+        match = self.match(tokens, tag)
+        if (needed := self.blocks_to_keep(match)) > self.free:
+            raise PagingError(f"{needed} free blocks are needed and there are {self.free}")
+        ids = array("q", match.ids)  # read once, so that all that can be refused has been by now
+        self._learn_values(len(ids) // self.block_tokens)
+        lock = self.lock(match)
+        self.insert(lock, ids, self.take(self.blocks_for(len(ids)) - match.blocks))
+        return match, lock
 
     def evict(self, blocks: int) -> int:
         """Forget so many blocks that are under no lock, in the cache's order; gives how many it came to.
@@ -465,10 +475,6 @@ class PrefixCache:
     def _ask_about_taken(self, taken: Taken) -> None:
         if not isinstance(taken, Taken) or taken not in self._taken:
             raise PagingError("these blocks are not taken: they are given back or inserted already, or another cache's")
-
-    def _end(self, taken: Taken) -> None:
-        self._taken.remove(taken)
-        self._given_out -= len(taken.blocks)
 
 
 def path_to(run: Run | None) -> Iterator[Run]:

@@ -13,7 +13,7 @@ from lib.agent_replay import BLOCK_TOKENS, prompts
 from lib.block_content import Ids
 from lib.checks import whole
 from lib.paging import MOST_BLOCK_TOKENS
-from lib.prefix_cache import Lock, PrefixCache, Run
+from lib.prefix_cache import Lock, PrefixCache, Run, path_to
 
 ROUNDS = 4  # in figure 8-17
 MOST_ROUNDS, MOST_TOKENS = len(prompts()), max(map(len, prompts()))
@@ -109,9 +109,7 @@ def _insert_in_turn(inputs: list[Ids], block_tokens: int) -> tuple[list[int], li
     found, locks = list[int](), list[Lock]()
     cache = PrefixCache(-(-sum(map(len, inputs)) // block_tokens) + len(inputs), block_tokens)
     for ids in inputs:
-        match = cache.match(ids)
-        lock = cache.lock(match)
-        cache.insert(lock, ids, cache.take(cache.blocks_for(len(ids)) - match.blocks))
+        match, lock = cache.keep(ids)
         found.append(match.tokens)
         locks.append(lock)
     return found, locks
@@ -119,11 +117,7 @@ def _insert_in_turn(inputs: list[Ids], block_tokens: int) -> tuple[list[int], li
 
 def _path(run: Run | None) -> list[Run]:
     """The runs from the root to this one. A lock's run stays the last of its input: a split puts others before it."""
-    path = list[Run]()
-    while run and run.parent:
-        path.append(run)
-        run = run.parent
-    return path[::-1]
+    return [each for each in reversed(list(path_to(run))) if each.parent]
 
 
 def _nodes(paths: list[list[Run]]) -> tuple[Node, ...]:

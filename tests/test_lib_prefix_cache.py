@@ -372,3 +372,26 @@ def test_who_may_go_is_listed_in_little_room(order: Order) -> None:
     for turn in range(3_000):
         serve(cache, [turn % 7, turn % 5, 3])
     assert len(cache._next) <= 2 * cache._runs + 17
+
+
+def test_to_keep_a_prompt_is_to_do_all_of_it() -> None:
+    for prompts in ([[1, 2, 3, 4, 5], [1, 2, 3, 9, 9], [1, 2, 3, 4, 5]], [[1], [1, 2]]):
+        at_once, step_by_step = PrefixCache(8, 2), PrefixCache(8, 2)
+        for tokens in prompts:
+            match, lock = at_once.keep(tokens)
+            at_once.unlock(lock)
+            assert match.tokens == serve(step_by_step, tokens)
+            assert written(at_once) == written(step_by_step)
+
+
+def test_a_prompt_that_cannot_be_kept_changes_nothing() -> None:
+    full = PrefixCache(3, 2)
+    full.keep([1, 2, 3, 4, 5])
+    odd = PrefixCache(8, 2, Order.LEAST_VALUE, lambda first, beyond: 1.0 if beyond <= 4 else float("nan"))
+    odd.unlock(odd.keep([1, 2, 3, 4, 0])[1])
+    refusals: list[tuple[PrefixCache, type[ValueError]]] = [(full, PagingError), (odd, InputError)]
+    for cache, error in refusals:
+        before = written(cache), cache.protected, cache.taken, len(cache._locks)
+        with pytest.raises(error):
+            cache.keep([1, 2, 7, 8, 9, 9])
+        assert (written(cache), cache.protected, cache.taken, len(cache._locks)) == before
