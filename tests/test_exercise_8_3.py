@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ from lib.checks import InputError
 from lib.exercise_8_3 import BOOK, BOTH, EXERCISE, NEITHER, SHARED_ONLY, Inputs
 from lib.exercises import Checker, Kind, NumberPart
 from lib.paging import Findable, Pool
-from tests.test_exercises import SEEDS, copied, flat, numbers
-from tools import derive
-from tools.notebooks import ROOT, code_cells
+from tests.test_exercises import SEEDS, copied, flat, numbers, solved
 
 DRAWN = [EXERCISE.variant(seed) for seed in SEEDS]
 PLACES = ("e1", "e2", "e3")
@@ -244,20 +241,10 @@ def test_a_draw_is_refused_in_which_a_mistake_looks_like_the_key_in_another_orde
     assert not EXERCISE.suits(replace(BOOK, output_tokens=round(grown)))
 
 
-def run(inputs: Inputs) -> tuple[list[str], dict[str, Any]]:
-    """The code of the solution's cells, and what its names are after the run with these inputs."""
-    (pair,) = [pair for pair in derive.solutions(ROOT) if derive.exercise_of(Path(pair.name).name) is EXERCISE]
-    sources = [cell["source"] for cell in code_cells(derive.with_inputs(derive.read(pair), inputs))]
-    scope: dict[str, Any] = {}
-    for source in sources:
-        exec(source, scope)
-    return sources, scope
-
-
 @pytest.mark.parametrize("seed", [None, *range(5)])
 def test_the_allocator_in_the_notebook_counts_what_the_keys_say(seed: int | None) -> None:
     inputs = BOOK if seed is None else EXERCISE.variant(seed)
-    _, scope = run(inputs)
+    _, scope = solved(EXERCISE, inputs)
     assert [scope["counted"](**case)[0] for case in part("b").cases(inputs)] == keys(inputs, "b")
     assert [scope["held"](b, 2) - scope["held"](b, 3) for b in inputs.batches] == flat(keys(inputs, "f"))
 
@@ -281,7 +268,7 @@ def test_the_allocator_in_the_notebook_counts_what_the_keys_say(seed: int | None
 def test_block_tables_are_shown_for_the_sizes_in_which_a_student_and_the_pool_differ(
     answer: Any, sizes: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sources, scope = run(BOOK)
+    sources, scope = solved(EXERCISE, BOOK)
     (cell,) = [source for source in sources if "its block tables" in source]
     capsys.readouterr()
     exec(cell, scope | {"b": answer})
@@ -291,7 +278,7 @@ def test_block_tables_are_shown_for_the_sizes_in_which_a_student_and_the_pool_di
 
 
 def test_held_refuses_more_common_blocks_than_a_request_has() -> None:
-    _, scope = run(BOOK)
+    _, scope = solved(EXERCISE, BOOK)
     assert [scope["held"](4, common) for common in (0, 2, 3, 5)] == [24, 18, 15, 9]
     for common in (7, -1, 2.5):
         with pytest.raises(InputError, match=f"^common_blocks is {common}; allowed: a whole number from 0 to 6"):

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,9 +28,7 @@ from lib.exercises import Checker, ChoicePart, Kind, NumberPart
 from lib.model import kv_bytes_per_token, matrix_flops
 from lib.prefix_value import EFFICIENCY, prefix_of
 from lib.records import record
-from tests.test_exercises import flat, numbers, variants
-from tools import derive
-from tools.notebooks import ROOT, code_cells
+from tests.test_exercises import flat, numbers, solved, variants
 
 DRAWN = variants(EXERCISE)
 SHARE_OF_EQUAL, SHARE_OF_HITS = 16376 / 19556, 16304 / 19556
@@ -251,20 +248,10 @@ def test_an_unclear_draw_is_refused() -> None:
     assert not EXERCISE.suits(replace(BOOK, pool_tokens=BOOK.pool_tokens[:1] * 2))
 
 
-def run(inputs: Inputs) -> tuple[list[str], dict[str, Any]]:
-    """The code of the solution's cells, and what its names are after the run with these inputs."""
-    (pair,) = [pair for pair in derive.solutions(ROOT) if derive.exercise_of(Path(pair.name).name) is EXERCISE]
-    sources = [cell["source"] for cell in code_cells(derive.with_inputs(derive.read(pair), inputs))]
-    scope: dict[str, Any] = {}
-    for source in sources:
-        exec(source, scope)
-    return sources, scope
-
-
 @pytest.mark.parametrize("seed", [None, *range(5)])
 def test_the_pools_of_ones_own_find_what_is_said(seed: int | None) -> None:
     inputs = BOOK if seed is None else EXERCISE.variant(seed)
-    _, scope = run(inputs)
+    _, scope = solved(EXERCISE, inputs)
     others, chain = scope["others"], scope["largest_hit"]
     most = sum(found_if_all_lives(inputs.block_sizes[0]))
     assert scope["found"](others) == 0 < scope["found"](others + 1)
@@ -272,7 +259,7 @@ def test_the_pools_of_ones_own_find_what_is_said(seed: int | None) -> None:
 
 
 def test_the_replay_of_the_pools_waits_for_the_answers(capsys: pytest.CaptureFixture[str]) -> None:
-    sources, scope = run(BOOK)
+    sources, scope = solved(EXERCISE, BOOK)
     (cell,) = [source for source in sources if "def found" in source]
     capsys.readouterr()
     for answers in ({"i1": None}, {"i2": None}):
@@ -286,5 +273,5 @@ def test_the_replay_of_the_pools_waits_for_the_answers(capsys: pytest.CaptureFix
 
 
 def test_the_border_of_the_book() -> None:
-    _, scope = run(BOOK)
+    _, scope = solved(EXERCISE, BOOK)
     assert [scope["found"](blocks) for blocks in (750, 751, 931, 932)] == [0, 176, 16288, 16304]

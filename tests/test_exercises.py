@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,8 @@ from lib.exercises import (
     Quantity,
 )
 from lib.records import record
-from tools.derive import exercise_of
-from tools.notebooks import pairs
+from tools import derive
+from tools.notebooks import ROOT, code_cells, pairs
 
 MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4)
 EXERCISES = [module.EXERCISE for module in MODULES]
@@ -69,6 +70,16 @@ def copied(line: str, name: str) -> Any:
     assert what == f"{name}, function"
     modules = {module.__name__.removeprefix("lib."): module for module in MODULES}
     return eval(f"dict({call})", modules)
+
+
+def solved(exercise: Exercise, inputs: Any) -> tuple[list[str], dict[str, Any]]:
+    """The code of the solution's cells, and what its names are after the run with these inputs."""
+    (pair,) = [pair for pair in derive.solutions(ROOT) if derive.exercise_of(Path(pair.name).name) is exercise]
+    sources = [cell["source"] for cell in code_cells(derive.with_inputs(derive.read(pair), inputs))]
+    scope: dict[str, Any] = {}
+    for source in sources:
+        exec(source, scope)
+    return sources, scope
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
@@ -791,4 +802,4 @@ def test_each_part_has_a_key_for_inputs_at_the_edge(inputs: Any) -> None:
 
 def test_each_solution_has_its_exercise() -> None:
     names = [pair.name.removeprefix("solutions/") for pair in pairs() if pair.name.startswith("solutions/")]
-    assert [exercise_of(name).number for name in names] == [exercise.number for exercise in EXERCISES]
+    assert [derive.exercise_of(name).number for name in names] == [exercise.number for exercise in EXERCISES]
