@@ -4,7 +4,15 @@ An entry is one quantity. It lists the ids of the printed numbers it answers (se
 they are printed, and the tolerance: 0 where the result is exact, otherwise half a unit of the last printed digit.
 """
 
-from tests.claims import section_8_0, section_8_1, section_8_2, section_8_3
+from tests.claims import (
+    section_8_0,
+    section_8_1,
+    section_8_2,
+    section_8_3,
+    section_8_4_offload,
+    section_8_4_quality,
+    section_8_4_quantization,
+)
 from tests.claims.claim import Claim
 
 CLAIMS: tuple[Claim, ...] = (
@@ -12,6 +20,9 @@ CLAIMS: tuple[Claim, ...] = (
     *section_8_1.CLAIMS,
     *section_8_2.CLAIMS,
     *section_8_3.CLAIMS,
+    *section_8_4_quantization.CLAIMS,
+    *section_8_4_offload.CLAIMS,
+    *section_8_4_quality.CLAIMS,
 )
 
 # How many numbers a section prints; a section stands here once all of them are answered.

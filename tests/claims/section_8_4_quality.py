@@ -1,0 +1,5 @@
+"""The numbers of section 8.4.4."""
+
+from tests.claims.claim import Claim
+
+CLAIMS: tuple[Claim, ...] = ()
