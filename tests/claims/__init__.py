@@ -12,6 +12,7 @@ from tests.claims import (
     section_8_4_offload,
     section_8_4_quality,
     section_8_4_quantization,
+    section_8_5,
 )
 from tests.claims.claim import Claim
 
@@ -23,6 +24,7 @@ CLAIMS: tuple[Claim, ...] = (
     *section_8_4_quantization.CLAIMS,
     *section_8_4_offload.CLAIMS,
     *section_8_4_quality.CLAIMS,
+    *section_8_5.CLAIMS,
 )
 
 # How many numbers a section prints; a section stands here once all of them are answered.
