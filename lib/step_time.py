@@ -33,18 +33,19 @@ NS = 10**9
 class StepPlan(NamedTuple):
     """What one step computes, summed over its requests; the four sums are all that its time depends on.
 
-    `context_tokens` stand in KV already and are read; a request in decode has one new token.
+    `context_tokens` stand in KV already and are read; a request in decode has one new token. `logit_rows` are the
+    tokens whose logits are computed: one of each request, and one more for each draft token that is verified.
     """
 
     new_tokens: int
     pairs: int
     context_tokens: int
-    requests: int
+    logit_rows: int
 
     @property
     def is_decode(self) -> bool:
-        """Whether each request has one new token: no prompt is in the step."""
-        return self.new_tokens == self.requests
+        """Whether each new token has its logits, one of each request or a draft: no prompt is in the step."""
+        return self.new_tokens == self.logit_rows
 
 
 NOBODY = StepPlan(0, 0, 0, 0)
@@ -66,16 +67,18 @@ class StepTime(ABC):
         return 1, self(_decode_step(decodes, pairs)), 0
 
 
-def step_plan(*segments: tuple[int, int]) -> StepPlan:
+def step_plan(*segments: tuple[int, int], drafted: int = 0) -> StepPlan:
     """The plan of a step whose requests have so many new tokens behind so many in context: `step_plan((1, 2048))`.
 
-    Raises InputError for no segment, for one without new tokens, and for more than 2^40 tokens.
+    Of the new tokens `drafted` are to be verified, beside a token of each request. Raises InputError for no segment,
+    for one without new tokens, for more than 2^40 tokens, and for more drafted ones than there are.
     """
     if not segments or not all(isinstance(segment, tuple) and len(segment) == 2 for segment in segments):
         raise InputError("segments", segments, "at least one pair of new tokens and context")
     news = [whole("new_tokens", new, at_least=1, at_most=MOST_TOKENS) for new, _ in segments]
     contexts = [whole("context", context, at_most=MOST_TOKENS) for _, context in segments]
-    return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
+    rows = len(segments) + whole("drafted", drafted, at_most=sum(news) - len(segments))
+    return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), rows)
 
 
 def decode_plan(batch: int, context: int) -> StepPlan:
@@ -148,9 +151,9 @@ class Device(StepTime):
         keep_whole(self, flop_s=1, bytes_s=1)
 
     def flop(self, plan: StepPlan) -> int:
-        """FLOP of the matrix products: each token's matrices, each pair's attention, one row of logits a request."""
-        tokens, requests = plan.new_tokens * self.flop_per_token, plan.requests * self.flop_per_request
-        return tokens + plan.pairs * self.flop_per_pair + requests
+        """FLOP of the matrix products: each token's matrices, each pair's attention, the rows of logits."""
+        tokens, logits = plan.new_tokens * self.flop_per_token, plan.logit_rows * self.flop_per_request
+        return tokens + plan.pairs * self.flop_per_pair + logits
 
     def read_bytes(self, plan: StepPlan) -> int:
         """Bytes read: the weights once, the KV of each request's context."""
