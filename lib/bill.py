@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from lib.checks import InputError, whole
 from lib.schedule import Part, Schedule, Step
-from lib.step_time import step_plan
+from lib.step_time import step_plan, verifying
 
 
 class Account(StrEnum):
@@ -50,7 +50,8 @@ def bill(schedule: Schedule, place: int) -> Bill:
         for account, more in _in_turn(step, place):
             parts += more
             drafted += sum(part.new_tokens - 1 for part in more if part in step.decodes)
-            price = schedule.step_time(step_plan(*((part.new_tokens, part.context) for part in parts), drafted=drafted))
+            plan = step_plan(*((part.new_tokens, part.context) for part in parts))
+            price = schedule.step_time(verifying(plan, drafted))
             booked[account] += price - paid
             paid = price
         if drafted:

@@ -19,7 +19,7 @@ from lib.checks import InputError, keep_whole, one_of, whole
 from lib.residency import FIRST_OWN_ID, Departure, PoolSetup, Residents
 from lib.schedule import MOST_NS, Part, Round, Schedule, Stretch
 from lib.speculation_setup import PLAIN, SpeculationSetup
-from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
+from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan, verifying
 
 UNLIMITED = 2**62
 
@@ -275,8 +275,9 @@ def walk(
             kv.note_peak()
         running += newcomers
         drafts = {one: drafted for one, new in given.items() if (drafted := one.drafted(new))}
-        plan = step_plan(*((new, one.computed) for one, new in given.items()), drafted=sum(drafts.values()))
-        duration = speculation.drafting_ns([(given[one], one.computed) for one in drafts]) + step_time(plan)
+        drafting = speculation.drafting_ns([(given[one], one.computed) for one in drafts])
+        plan = step_plan(*((new, one.computed) for one, new in given.items()))
+        duration = drafting + step_time(verifying(plan, sum(drafts.values())))
         prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.decodes)
         stretches.append(Stretch(1, now, duration, 0, len(given) - len(prompts), prompts))
         now += duration

@@ -13,7 +13,7 @@ from random import Random
 from lib.checks import InputError, keep_whole, share, whole, wholes
 from lib.memory import MOST_BYTES
 from lib.paging import MOST_BLOCK_TOKENS
-from lib.step_time import StepTime, step_plan
+from lib.step_time import StepPlan, StepTime, step_plan, verifying
 
 MOST_DRAFT, MOST_SEED, MOST_ROUNDS = 2**10, 2**32, 2**40
 
@@ -106,14 +106,19 @@ class Drafter:
         if not isinstance(self.one_by_one, bool):
             raise InputError("one_by_one", self.one_by_one, "True or False")
 
-    def time_ns(self, drafts: Sequence[tuple[int, int]]) -> int:
-        """The time for drafts, each as (new tokens of the step, context): the first of them is known already."""
+    def passes(self, drafts: Sequence[tuple[int, int]]) -> list[StepPlan]:
+        """The passes for drafts, each as (new tokens of the step, context): the first of them is known already."""
+        if not drafts:
+            return []
         if not self.one_by_one:
-            drafted = sum(new - 1 for new, _ in drafts)
-            return self.step_time(step_plan(*drafts, drafted=drafted)) if drafts else 0
-        longest = max((new - 1 for new, _ in drafts), default=0)
+            return [verifying(step_plan(*drafts), sum(new - 1 for new, _ in drafts))]
+        longest = max(new - 1 for new, _ in drafts)
         passes = ([(1, context + done) for new, context in drafts if new - 1 > done] for done in range(longest))
-        return sum(self.step_time(step_plan(*each)) for each in passes)
+        return [step_plan(*each) for each in passes]
+
+    def time_ns(self, drafts: Sequence[tuple[int, int]]) -> int:
+        """The time that all passes for these drafts take."""
+        return sum(map(self.step_time, self.passes(drafts)))
 
 
 @dataclass(frozen=True)

@@ -67,24 +67,36 @@ class StepTime(ABC):
         return 1, self(_decode_step(decodes, pairs)), 0
 
 
-def step_plan(*segments: tuple[int, int], drafted: int = 0) -> StepPlan:
+def step_plan(*segments: tuple[int, int]) -> StepPlan:
     """The plan of a step whose requests have so many new tokens behind so many in context: `step_plan((1, 2048))`.
 
-    Of the new tokens `drafted` are to be verified, beside a token of each request. Raises InputError for no segment,
-    for one without new tokens, for more than 2^40 tokens, and for more drafted ones than there are.
+    Raises InputError for no segment, for one without new tokens, and for more than 2^40 tokens.
     """
     if not segments or not all(isinstance(segment, tuple) and len(segment) == 2 for segment in segments):
         raise InputError("segments", segments, "at least one pair of new tokens and context")
     news = [whole("new_tokens", new, at_least=1, at_most=MOST_TOKENS) for new, _ in segments]
     contexts = [whole("context", context, at_most=MOST_TOKENS) for _, context in segments]
-    rows = len(segments) + whole("drafted", drafted, at_most=sum(news) - len(segments))
-    return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), rows)
+    return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
+
+
+def verifying(plan: StepPlan, drafted: int) -> StepPlan:
+    """The same step if so many of its new tokens are drafts to be verified, each by logits of its own. Section 8.5.1.
+
+    Raises InputError where that leaves no token of its own to each request.
+    """
+    rows = whole("drafted", drafted, at_most=plan.new_tokens - plan.logit_rows)
+    return plan._replace(logit_rows=plan.logit_rows + rows)
+
+
+def equal_requests(batch: int, plan: StepPlan) -> StepPlan:
+    """What so many requests bring into a step, each as much as this plan."""
+    requests = whole("batch", batch, at_most=MOST_TOKENS)
+    return StepPlan(*(requests * amount for amount in plan))
 
 
 def decode_plan(batch: int, context: int) -> StepPlan:
     """What so many requests in decode bring into a step, each with so many tokens in context."""
-    requests = whole("batch", batch, at_most=MOST_TOKENS)
-    return StepPlan(*(requests * amount for amount in step_plan((1, context))))
+    return equal_requests(batch, step_plan((1, context)))
 
 
 def _decode_step(decodes: int, pairs: int) -> StepPlan:

@@ -40,6 +40,7 @@ from lib import (
     shapes,
     shortest_script,
     slo,
+    speculation_setup,
     state_cache,
     step_time,
     window_state,
@@ -173,6 +174,12 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
         "prompt": Prompt.LONG, "deadline": 7,
     },
+    step_time.equal_requests: {"batch": 4, "plan": step_time.NOBODY},
+    step_time.verifying: {"plan": step_time.step_plan((5, 8)), "drafted": 4},
+    speculation_setup.blocks_beside_draft: {
+        "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
+        "block_tokens": 16,
+    },
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -257,6 +264,9 @@ ZERO_MAKES_NO_SENSE = (
     (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
+    (speculation_setup.blocks_beside_draft, "memory_bytes"),
+    (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
+    (speculation_setup.blocks_beside_draft, "block_tokens"),
 )
 
 

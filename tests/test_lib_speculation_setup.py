@@ -30,7 +30,7 @@ from lib.speculation_setup import (
     SpeculationSetup,
     blocks_beside_draft,
 )
-from lib.step_time import FIT, Fit, device, step_plan
+from lib.step_time import FIT, Fit, device, step_plan, verifying
 from tests.loads import MODELS, random_policy, random_pool, random_pooled_load
 from tests.plain_speculation import plain_run
 
@@ -104,8 +104,8 @@ def test_each_verified_token_has_its_logits() -> None:
     card = device()
     run = walk([Request(0, 2048, 20)], continuous(1), card, speculation=drafts(4, 2))
     round_ns = run.intervals_ns(0)[0]
-    assert round_ns == card(step_plan((5, 2048), drafted=4))
-    more = card.flop(step_plan((5, 2048), drafted=4)) - card.flop(step_plan((5, 2048)))
+    assert round_ns == card(verifying(step_plan((5, 2048)), 4))
+    more = card.flop(verifying(step_plan((5, 2048)), 4)) - card.flop(step_plan((5, 2048)))
     assert more == 4 * card.flop_per_request
 
 
@@ -326,7 +326,7 @@ def test_a_run_equals_the_plain_one(seed: int) -> None:
         drafted = [(new + more, context) for new, more, context in parts if more]
         of_drafts = 7 + sum(tokens for tokens, _ in drafted) if drafted else 0
         segments = ((new + more, context) for new, more, context in parts)
-        return of_drafts + model(step_plan(*segments, drafted=sum(more for _, more, _ in parts)))
+        return of_drafts + model(verifying(step_plan(*segments), sum(more for _, more, _ in parts)))
 
     plain = plain_run(
         [(request.arrival_ns, request.prompt, request.output, request.declared_output) for request in load],
@@ -429,7 +429,7 @@ WRONG = (
     (lambda: walk([Request(0, 8, 2)], continuous(1), speculation=4), "speculation"),  # type: ignore[arg-type]
     (lambda: simulate([Request(0, 8, 2)], continuous(1), speculation=None), "speculation"),  # type: ignore[arg-type]
     (lambda: blocks_beside_draft(100, 101, 1, 1), "draft_weight_bytes"),
-    (lambda: step_plan((4, 10), drafted=4), "drafted"),
+    (lambda: verifying(step_plan((4, 10)), 4), "drafted"),
 )
 
 
