@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from lib.checks import InputError, whole
 from lib.schedule import Part, Schedule, Step
-from lib.step_time import step_plan
+from lib.step_time import step_plan, verifying
 
 
 class Account(StrEnum):
@@ -17,6 +17,7 @@ class Account(StrEnum):
     OWN_PREFILL = "own prefill"
     OWN_DECODE = "own decode"
     OTHERS_DECODE = "decode of others"
+    DRAFTS = "making drafts"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ def bill(schedule: Schedule, place: int) -> Bill:
 
     All before its first step is queue. Each later step is built up by the schedule's own model of step times: the
     request's own part first, at the price that it would have alone, then the others in decode, then each other prompt;
-    each is booked what it adds. Raises InputError for one without output. Source: sections 8.1.1 and 8.2.2.
+    each is booked what it adds. Making drafts comes ahead of that and serves all who have one, so it is an account of
+    its own. Raises InputError for one without output. Source: sections 8.1.1 and 8.2.2.
     """
     place = whole("place", place, at_most=len(schedule.requests) - 1)
     if schedule.last_output_step[place] < 0:
@@ -44,12 +46,17 @@ def bill(schedule: Schedule, place: int) -> Bill:
     booked: Counter[Account | int] = Counter({Account.QUEUE: int(schedule.queue_ns[place])})
     for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
         parts: tuple[Part, ...] = ()
-        paid = 0
+        paid = drafted = 0
         for account, more in _in_turn(step, place):
             parts += more
-            price = schedule.step_time(step_plan(*((part.new_tokens, part.context) for part in parts)))
+            drafted += sum(part.new_tokens - 1 for part in more if part in step.decodes)
+            plan = step_plan(*((part.new_tokens, part.context) for part in parts))
+            price = schedule.step_time(verifying(plan, drafted))
             booked[account] += price - paid
             paid = price
+        if drafted:
+            booked[Account.DRAFTS] += (drafting := schedule.drafting_ns(step))
+            paid += drafting
         assert paid == step.end_ns - step.start_ns
     paid_for = Bill(dict(booked))
     assert paid_for.total_ns == schedule.finish_ns[place] - schedule.arrival_ns[place]

@@ -15,7 +15,8 @@ from math import isqrt
 from lib.paging import Findable
 from lib.residency import Departure, Holdings, PoolSetup, Residents
 from lib.schedule import Part, Schedule, Stretch
-from lib.scheduling import Entry, Order, Policy, Request, next_start, servable, until_last_output
+from lib.scheduling import Entry, Order, Policy, Request, next_start, servable, until_last_output, walk
+from lib.speculation_setup import PLAIN, SpeculationSetup
 from lib.step_time import FIT, StepPlan, StepTime
 
 NEVER = 2**200  # later than any step ends
@@ -27,12 +28,19 @@ _named = tuple.__new__
 
 
 def simulate(
-    requests: Sequence[Request], policy: Policy, step_time: StepTime = FIT, pool: PoolSetup | None = None
+    requests: Sequence[Request],
+    policy: Policy,
+    step_time: StepTime = FIT,
+    pool: PoolSetup | None = None,
+    speculation: SpeculationSetup = PLAIN,
 ) -> Schedule:
     """The schedule of requests in order of arrival, as `lib.scheduling.walk` gives it, only sooner.
 
-    Raises InputError for no requests, arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2.
+    With speculation no two steps are alike, so it walks them all. Raises InputError for no requests, arrivals out of
+    order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2 and 8.5.1.
     """
+    if speculation != PLAIN:
+        return walk(requests, policy, step_time, pool, speculation)
     load, refused = servable(requests, policy, pool)
     arrivals, queue = [request.arrival_ns for request in load], deque(range(len(load)))
     leaving = deque(sorted((at, place) for place, one in enumerate(load) if (at := one.cancel_ns) is not None))

@@ -59,6 +59,10 @@ def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...],
     kv, running, states = Residents(schedule.requests, pool), list[int](), list[PoolState]()
     entries = {(stay.start, place) for place, stays in enumerate(schedule.stays()) for stay in stays}
     gone = {one.place: one.step for one in schedule.cancellations}
+    rounds = dict[int, list[tuple[int, int]]]()
+    for place, of_one in schedule.rounds.items():
+        for each in of_one:
+            rounds.setdefault(each.step, []).append((place, each.outputs))
 
     def leave(places: Iterable[int]) -> None:
         for place in places:
@@ -75,13 +79,16 @@ def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...],
         for part in newcomers:
             kv.enter(part.place, part.context + part.new_tokens)
         parts = {part.place: part for part in step.parts}
+        drafted = {part.place: part.new_tokens - 1 for part in step.decodes}
         for place in running:
             if place in parts:
-                kv.grow(place, parts[place].context + parts[place].new_tokens)
+                kv.grow(place, parts[place].context + parts[place].new_tokens, drafted.get(place, 0))
         running += [part.place for part in newcomers]
         kv.note_peak()
         leaving = {place for place in running if gone.get(place) == number + 1}
         states.append(_state(kv, running, step, leaving))
+        for place, outputs in rounds.get(number, ()):
+            kv.confirm(place, parts[place].context + outputs)
         kv.compute([place for place in running if place in parts])
         leave([each for each in running if schedule.last_output_step[each] == number and each not in gone])
     leave_before(schedule.step_count)

@@ -163,11 +163,20 @@ class Residents(Holdings):
         """Blocks to be taken for the KV of a request to reach a length."""
         return self.setup.blocks_for(length) - len(self._sequences[place].table)
 
-    def grow(self, place: int, length: int) -> None:
-        """Take the blocks for the KV of a request to reach a length."""
+    def grow(self, place: int, length: int, drafted: int = 0) -> None:
+        """Take the blocks for the KV of a request to reach a length; the last tokens may be drafted, not known yet."""
         sequence = self._sequences[place]
-        if (now := len(sequence.tokens)) < length:
-            assert self.pool.extend(sequence, self._ids(place, now, length)) is None, "no tail is shared in a run"
+        if (now := len(sequence.tokens)) < length - drafted:
+            ids = self._ids(place, now, length - drafted)
+            assert self.pool.extend(sequence, ids) is None, "no tail is shared in a run"
+        if drafted:
+            assert self.pool.grow(sequence, drafted) is None, "nor is one that holds drafts"
+
+    def confirm(self, place: int, length: int) -> None:
+        """Of what a request has drafted, its first tokens up to a length are right; give back the blocks beyond it."""
+        self.grow(place, length)
+        self.pool.truncate(self._sequences[place], length)
+        assert len(self._sequences[place].table) == self.setup.blocks_for(length)
 
     def table(self, place: int) -> tuple[int, ...]:
         """The block table of a request that has a row."""

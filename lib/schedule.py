@@ -4,14 +4,18 @@ All times are whole nanoseconds from time 0; steps and requests are counted from
 output of a request, say, whose user went away before.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from lib.checks import InputError, whole
+from lib.speculation_setup import PLAIN, SpeculationSetup
 from lib.step_time import StepTime
 
 if TYPE_CHECKING:
@@ -30,10 +34,24 @@ class Part(NamedTuple):
     context: int
 
 
+class Round(NamedTuple):
+    """A step in which a draft of a request was verified: its tokens, and the outputs that came of it, at least one."""
+
+    step: int
+    drafted: int
+    outputs: int
+
+    @property
+    def thrown_away(self) -> int:
+        """Tokens computed in vain: the step computes a known one and the draft, and keeps as many as it outputs."""
+        return 1 + self.drafted - self.outputs
+
+
 class Stretch(NamedTuple):
     """Steps in a row with the same requests: the first takes `duration_ns`, each further one `growth_ns` more.
 
-    `decodes` requests have one token in each step; `prompts` are the parts of the others, in a stretch of one step.
+    `decodes` requests have one token in each step, and those with a draft that draft, in a stretch of one step;
+    `prompts` are the parts of the others, in a stretch of one step.
     """
 
     steps: int
@@ -49,7 +67,7 @@ class Stretch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One step: when it ran, the parts of prompts in it and those of requests in decode."""
+    """One step: when it ran, the parts of prompts in it and those of requests in decode, with their drafts."""
 
     start_ns: int
     end_ns: int
@@ -62,7 +80,10 @@ class Step(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """The time between two outputs of a request; `output` is the number, from 1, of the earlier of the two."""
+    """The time between two outputs of a request; `output` is the number, from 1, of the earlier of the two.
+
+    It is 0 where one step gave both.
+    """
 
     place: int
     output: int
@@ -74,8 +95,9 @@ class Schedule:
     """The steps of a run and, for each request, the steps in which it started and gave its first and last output.
 
     Between those two it gives an output in every step but the `skipped` ones, in which it got no token or recomputed
-    what a preemption had cost it. Some may be `refused` by a pool: they are no part of the run. `peak_blocks` are the
-    most blocks held at once, those of several counted once.
+    what a preemption had cost it. In a step that verified a draft it gave as many as its `rounds` say. Some may be
+    `refused` by a pool: they are no part of the run. `peak_blocks` are the most blocks held at once, those of several
+    counted once.
     """
 
     requests: tuple["Request", ...]
@@ -90,6 +112,8 @@ class Schedule:
     preemptions: Sequence["Departure"] = ()
     refused: tuple["Request", ...] = ()
     peak_blocks: int | None = None
+    speculation: SpeculationSetup = PLAIN
+    rounds: Mapping[int, Sequence[Round]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.total_ns > MOST_NS:
@@ -136,9 +160,15 @@ class Schedule:
 
     @property
     def scheduled_tokens(self) -> int:
-        """New tokens of all steps together, those computed once more after a preemption too."""
+        """New tokens of all steps together, drafts and those computed once more after a preemption too."""
         in_prompts = sum(part.new_tokens for stretch in self.stretches for part in stretch.prompts)
-        return in_prompts + sum(stretch.steps * stretch.decodes for stretch in self.stretches)
+        drafted = sum(each.drafted for rounds in self.rounds.values() for each in rounds)
+        return in_prompts + sum(stretch.steps * stretch.decodes for stretch in self.stretches) + drafted
+
+    @property
+    def thrown_away_tokens(self) -> int:
+        """Tokens computed in vain, as their draft was not accepted or ran past the last output."""
+        return sum(each.thrown_away for rounds in self.rounds.values() for each in rounds)
 
     @cached_property
     def arrival_ns(self) -> Integers:
@@ -174,12 +204,17 @@ class Schedule:
         """Time to first token of each request, from its arrival."""
         return np.where(self.first_token_ns < 0, -1, self.first_token_ns - self.arrival_ns)
 
-    def output_times_ns(self, place: int) -> list[int]:
-        """When a request gave each of its outputs."""
+    def output_steps(self, place: int) -> list[int]:
+        """The step that gave each output of a request; one that accepted a draft stands there several times."""
         place = whole("place", place, at_most=len(self.requests) - 1)
         skipped = set(self.skipped.get(place, ()))
+        given = {each.step: each.outputs for each in self.rounds.get(place, ())}
         steps = range(max(self.first_output_step[place], 0), self.last_output_step[place] + 1)
-        return [int(end) for end in self._end_of([step for step in steps if step not in skipped])]
+        return [step for step in steps if step not in skipped for _ in range(given.get(step, 1))]
+
+    def output_times_ns(self, place: int) -> list[int]:
+        """When a request gave each of its outputs."""
+        return [int(end) for end in self._end_of(self.output_steps(place))]
 
     def intervals_ns(self, place: int) -> list[int]:
         """The times between the outputs of a request, one fewer than outputs. TTFT is none of them."""
@@ -206,10 +241,8 @@ class Schedule:
         return Interval(place, lengths.index(max(lengths)) + 1, max(lengths))
 
     def steps_of(self, interval: Interval) -> range:
-        """The steps that lie in an interval; more than one where the request skipped some."""
-        place, skipped = interval.place, set(self.skipped.get(interval.place, ()))
-        outputs = range(self.first_output_step[place], self.last_output_step[place] + 1)
-        earlier, later = [step for step in outputs if step not in skipped][interval.output - 1 : interval.output + 1]
+        """The steps that lie in an interval: more than one where the request skipped some, none where one gave both."""
+        earlier, later = self.output_steps(interval.place)[interval.output - 1 : interval.output + 1]
         return range(earlier + 1, later + 1)
 
     @property
@@ -235,6 +268,10 @@ class Schedule:
             for at in self._stretch_of([stay.start for stay in stays]):
                 change[at] += next(part.context for part in self.stretches[at].prompts if part.place == place)
         lost = np.zeros(len(counts), np.int64)
+        for rounds in self.rounds.values():
+            verified = self._stretch_of([each.step for each in rounds])
+            change[verified] += [each.drafted for each in rounds]
+            lost[verified] += [each.thrown_away for each in rounds]
         completed = np.flatnonzero(self.completed)
         at_end = [self.requests[place].prompt + self.requests[place].output - 1 for place in completed]
         np.add.at(lost, self._stretch_of(np.asarray(self.last_output_step)[completed]), at_end)
@@ -287,14 +324,32 @@ class Schedule:
                 tuple(part for part in decodes if part is not None),
             )
 
+    def drafting_ns(self, step: Step) -> int:
+        """The time in which the drafts of a step were made, ahead of its own computation."""
+        return self.speculation.drafting_ns(
+            [(part.new_tokens, part.context) for part in step.decodes if part.new_tokens > 1]
+        )
+
     def _decode_part(self, place: int, step: int) -> Part | None:
         """The part of a request in decode in a step, or None where it has none."""
         skipped = self.skipped.get(place, ())
         first = self.first_output_step[place]
         if not first < step <= self.last_output_step[place] or step in skipped:
             return None
-        outputs = step - first - sum(1 for each in skipped if each < step)
-        return Part(place, 1, self.requests[place].prompt + outputs - 1)
+        outputs, drafted = step - first - sum(1 for each in skipped if each < step), 0
+        if rounds := self.rounds.get(place):
+            before = bisect_left(rounds, step, key=attrgetter("step"))
+            outputs += self._more_outputs[place][before]
+            drafted = rounds[before].drafted if before < len(rounds) and rounds[before].step == step else 0
+        return Part(place, 1 + drafted, self.requests[place].prompt + outputs - 1)
+
+    @cached_property
+    def _more_outputs(self) -> dict[int, list[int]]:
+        """Of each request, the outputs beyond one a step that it had before each of its rounds, and after all."""
+        return {
+            place: [*accumulate((each.outputs - 1 for each in rounds), initial=0)]
+            for place, rounds in self.rounds.items()
+        }
 
 
 def _largest_within(values: Integers, first: Integers, last: Integers) -> Integers:

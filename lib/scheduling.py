@@ -3,7 +3,9 @@
 One form covers prefill, chunks, cached prefixes and decode: a request has tokens known and tokens computed, and a step
 computes some of those still to be computed. A step that computes the last known token yields one more, an output.
 When a pool is full, the request admitted last is preempted: its KV goes, its outputs stay, and it waits in front.
-Times are whole nanoseconds. `lib.fast_forward.simulate` gives the same schedule without walking every step.
+With speculation a request in decode computes the tokens of a draft behind its last known one, too, and so yields
+several outputs or one. Times are whole nanoseconds. `lib.fast_forward.simulate` gives the same schedule without walking
+every step.
 """
 
 from collections import deque
@@ -15,8 +17,9 @@ from itertools import islice, pairwise
 from lib.block_content import Tokens, token_ids
 from lib.checks import InputError, keep_whole, one_of, whole
 from lib.residency import FIRST_OWN_ID, Departure, PoolSetup, Residents
-from lib.schedule import MOST_NS, Part, Schedule, Stretch
-from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan
+from lib.schedule import MOST_NS, Part, Round, Schedule, Stretch
+from lib.speculation_setup import PLAIN, SpeculationSetup
+from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan, verifying
 
 UNLIMITED = 2**62
 
@@ -184,10 +187,11 @@ def servable(
 
 @dataclass(eq=False)
 class _Running:
-    """One request on its way: its place among all, tokens known and tokens computed."""
+    """One request on its way: its place among all, the longest draft, tokens known and tokens computed."""
 
     place: int
     request: Request
+    longest_draft: int
     known: int = field(init=False)
     computed: int = field(init=False)
     decodes: bool = False  # since it last entered it has given an output
@@ -199,23 +203,44 @@ class _Running:
     def outputs(self) -> int:
         return self.known - self.request.prompt
 
+    @property
+    def draft_tokens(self) -> int:
+        """Tokens of a draft that it could use: none beyond the last output that it may declare."""
+        return min(self.longest_draft, self.request.declared_output - self.outputs - 1) if self.decodes else 0
+
+    def drafted(self, new: int) -> int:
+        """How many of so many new tokens are drafted: those beyond what is known."""
+        return max(0, self.computed + new - self.known)
+
     def is_cancelled(self, now: int) -> bool:
         return self.request.cancel_ns is not None and self.request.cancel_ns <= now
 
 
 def walk(
-    requests: Sequence[Request], policy: Policy, step_time: StepTime = FIT, pool: PoolSetup | None = None
+    requests: Sequence[Request],
+    policy: Policy,
+    step_time: StepTime = FIT,
+    pool: PoolSetup | None = None,
+    speculation: SpeculationSetup = PLAIN,
 ) -> Schedule:
     """The schedule of requests in order of arrival, step by step: the plain loop that every faster one must equal.
 
     The scheduler acts at borders of steps only; what arrives during a step waits for its end, and so does a request
     whose user goes away meanwhile: only then are its blocks given back. A request ends with the step that yields its
-    last output, which is never computed itself. Without a pool there is room for all. Raises InputError for no
-    requests, arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2 and 8.3.2.
+    last output, which is never computed itself. Without a pool there is room for all.
+
+    A draft takes tokens of the step and, until it is verified, blocks of the pool like any other token, so it may cause
+    a preemption. It never reaches beyond the last output that was declared; what is accepted beyond the last one that
+    is given is thrown away. All drafts of a step are made together, before it. Raises InputError for no requests,
+    arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2 and 8.5.1.
     """
     load, refused = servable(requests, policy, pool)
+    if not isinstance(speculation, SpeculationSetup):
+        raise InputError("speculation", speculation, "a SpeculationSetup")
     kv = Residents(load, pool) if pool else None
-    waiting, running, now = deque(map(_Running, range(len(load)), load)), list[_Running](), 0
+    waiting = deque(_Running(place, request, speculation.draft_tokens) for place, request in enumerate(load))
+    running, now = list[_Running](), 0
+    rounds = dict[int, list[Round]]()
     stretches, skipped = list[Stretch](), dict[int, list[int]]()
     cancellations, preemptions = list[Departure](), list[Departure]()
     started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
@@ -245,11 +270,14 @@ def walk(
             started[one.place] = step if started[one.place] < 0 else started[one.place]
         if kv:
             for one in running:
-                kv.grow(one.place, one.computed + given.get(one, 0))
-            kv.compute([one.place for one in (*running, *newcomers) if one in given])
+                new = given.get(one, 0)
+                kv.grow(one.place, one.computed + new, one.drafted(new))
             kv.note_peak()
         running += newcomers
-        duration = step_time(step_plan(*((new, one.computed) for one, new in given.items())))
+        drafts = {one: drafted for one, new in given.items() if (drafted := one.drafted(new))}
+        drafting = speculation.drafting_ns([(given[one], one.computed) for one in drafts])
+        plan = step_plan(*((new, one.computed) for one, new in given.items()))
+        duration = drafting + step_time(verifying(plan, sum(drafts.values())))
         prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.decodes)
         stretches.append(Stretch(1, now, duration, 0, len(given) - len(prompts), prompts))
         now += duration
@@ -257,12 +285,24 @@ def walk(
             if one.outputs and one.computed + given.get(one, 0) < one.known:
                 skipped.setdefault(one.place, []).append(step)
         for one, new in given.items():
-            one.computed += new
-            if one.computed == one.known:
-                first_output[one.place] = first_output[one.place] if one.outputs else step
-                last_output[one.place] = step
-                one.known += 1
-                one.decodes = True
+            if one.computed + new < one.known:
+                one.computed += new
+                continue
+            first_output[one.place] = first_output[one.place] if one.outputs else step
+            last_output[one.place] = step
+            outputs = 1
+            if one in drafts:
+                of_one = rounds.setdefault(one.place, [])
+                accepted = min(speculation.acceptance.accepted(one.place, len(of_one)), drafts[one])
+                outputs = min(accepted + 1, one.request.output - one.outputs)
+                of_one.append(Round(step, drafts[one], outputs))
+                if kv:
+                    kv.confirm(one.place, one.known + outputs - 1)
+            one.known += outputs
+            one.computed = one.known - 1
+            one.decodes = True
+        if kv:
+            kv.compute([one.place for one in running if one in given])
         ended = [one for one in running if one.outputs == one.request.output]
         running = [one for one in running if one not in ended]
         for one in ended:
@@ -271,7 +311,7 @@ def walk(
     return Schedule(
         load, policy.max_running, step_time, stretches, started, first_output, last_output,
         until_last_output(skipped, last_output), cancellations, preemptions, refused,
-        kv.peak_blocks if kv else None,
+        kv.peak_blocks if kv else None, speculation, rounds,
     )  # fmt: skip
 
 
@@ -340,9 +380,12 @@ def _hand_out(running: Sequence[_Running], newcomers: Sequence[_Running], policy
         Order.BY_ADMISSION: [*running, *newcomers],
         Order.PROMPTS_FIRST: [*prompts, *newcomers, *decodes],
     }
-    left, given = policy.most_per_step, {}
+    left, given, still_to_come = policy.most_per_step, {}, len(decodes)
     for one in turn[policy.order]:
         new = min(one.known - one.computed, policy.most_per_request, left)
+        still_to_come -= one.decodes
+        if one.draft_tokens and new:  # each in decode that is still to come keeps a token
+            new += max(0, min(one.draft_tokens, policy.most_per_request - new, left - new - still_to_come))
         if new:
             given[one] = new
             left -= new

@@ -33,18 +33,19 @@ NS = 10**9
 class StepPlan(NamedTuple):
     """What one step computes, summed over its requests; the four sums are all that its time depends on.
 
-    `context_tokens` stand in KV already and are read; a request in decode has one new token.
+    `context_tokens` stand in KV already and are read; a request in decode has one new token. `logit_rows` are the
+    tokens whose logits are computed: one of each request, and one more for each draft token that is verified.
     """
 
     new_tokens: int
     pairs: int
     context_tokens: int
-    requests: int
+    logit_rows: int
 
     @property
     def is_decode(self) -> bool:
-        """Whether each request has one new token: no prompt is in the step."""
-        return self.new_tokens == self.requests
+        """Whether each new token has its logits, one of each request or a draft: no prompt is in the step."""
+        return self.new_tokens == self.logit_rows
 
 
 NOBODY = StepPlan(0, 0, 0, 0)
@@ -78,10 +79,24 @@ def step_plan(*segments: tuple[int, int]) -> StepPlan:
     return StepPlan(sum(news), sum(map(causal_pairs, news, contexts)), sum(contexts), len(segments))
 
 
+def verifying(plan: StepPlan, drafted: int) -> StepPlan:
+    """The same step if so many of its new tokens are drafts to be verified, each by logits of its own. Section 8.5.1.
+
+    Raises InputError where that leaves no token of its own to each request.
+    """
+    rows = whole("drafted", drafted, at_most=plan.new_tokens - plan.logit_rows)
+    return plan._replace(logit_rows=plan.logit_rows + rows)
+
+
+def equal_requests(batch: int, plan: StepPlan) -> StepPlan:
+    """What so many requests bring into a step, each as much as this plan."""
+    requests = whole("batch", batch, at_most=MOST_TOKENS)
+    return StepPlan(*(requests * amount for amount in plan))
+
+
 def decode_plan(batch: int, context: int) -> StepPlan:
     """What so many requests in decode bring into a step, each with so many tokens in context."""
-    requests = whole("batch", batch, at_most=MOST_TOKENS)
-    return StepPlan(*(requests * amount for amount in step_plan((1, context))))
+    return equal_requests(batch, step_plan((1, context)))
 
 
 def _decode_step(decodes: int, pairs: int) -> StepPlan:
@@ -148,9 +163,9 @@ class Device(StepTime):
         keep_whole(self, flop_s=1, bytes_s=1)
 
     def flop(self, plan: StepPlan) -> int:
-        """FLOP of the matrix products: each token's matrices, each pair's attention, one row of logits a request."""
-        tokens, requests = plan.new_tokens * self.flop_per_token, plan.requests * self.flop_per_request
-        return tokens + plan.pairs * self.flop_per_pair + requests
+        """FLOP of the matrix products: each token's matrices, each pair's attention, the rows of logits."""
+        tokens, logits = plan.new_tokens * self.flop_per_token, plan.logit_rows * self.flop_per_request
+        return tokens + plan.pairs * self.flop_per_pair + logits
 
     def read_bytes(self, plan: StepPlan) -> int:
         """Bytes read: the weights once, the KV of each request's context."""

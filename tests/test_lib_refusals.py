@@ -48,6 +48,7 @@ from lib import (
     shortest_script,
     slo,
     speculation,
+    speculation_setup,
     state_cache,
     step_time,
     window_state,
@@ -222,6 +223,12 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "passages": [draft_length.Passage(9, (0.5, 0.5))], "length_after": lambda _: 2, "seed": 8,
     },
     ngram_draft.write: {"text": ngram_draft.serving_text(), "last": 2, "draft_tokens": 4, "known": 500},
+    step_time.equal_requests: {"batch": 4, "plan": step_time.NOBODY},
+    step_time.verifying: {"plan": step_time.step_plan((5, 8)), "drafted": 4},
+    speculation_setup.blocks_beside_draft: {
+        "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
+        "block_tokens": 16,
+    },
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -331,6 +338,9 @@ ZERO_MAKES_NO_SENSE = (
     (ngram_draft.write, "last"),
     (ngram_draft.write, "draft_tokens"),
     (ngram_draft.write, "known"),
+    (speculation_setup.blocks_beside_draft, "memory_bytes"),
+    (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
+    (speculation_setup.blocks_beside_draft, "block_tokens"),
 )
 
 
