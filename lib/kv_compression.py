@@ -131,7 +131,7 @@ H100_FITS = {
     row["kv_format"]: LinearTime(row["fixed_ms"] / 1e3, row["slope_ms_per_context_token"] / 1e3)
     for row in record("kv_format_h100").rows
 }
-H100_MODEL = preset("Llama-3.1-8B")
+H100_MODEL, H100_CONTEXTS = preset("Llama-3.1-8B"), (2048, 16384)
 
 
 def compression_of_fits() -> Compression:

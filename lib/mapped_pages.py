@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from lib.checks import keep_whole, whole
 from lib.memory import MOST_BYTES
 from lib.prefix_value import transfer_time
-from lib.units import KIB
+from lib.units import GB, KIB
 
 PAGE_BYTES = 16 * KIB  # of Apple's processors
+DISK_BYTES_S = 5 * GB  # assumed, to have something to count with
 MOST_STEPS = 2**20
 
 
@@ -85,6 +86,6 @@ class MappedFile:
             return self.pages
         return 0 if self.pages <= self.room_pages else self.pages - self.pinned_pages
 
-    def read_time(self, step: int, disk_bytes_s: int) -> float:
+    def read_time(self, step: int, disk_bytes_s: int = DISK_BYTES_S) -> float:
         """Seconds in which a disk of this bandwidth reads the pages of a step, a lower bound for the step."""
         return transfer_time(self.pages_read(step) * self.page_bytes, disk_bytes_s)
