@@ -27,14 +27,18 @@ from lib import (
     copy_on_write,
     design_problem,
     exercise_8_1,
+    file_budget,
     five_requests,
     four_requests,
+    kv_compression,
     latency,
+    mapped_pages,
     memory,
     model,
     paged_attention,
     prefix_tree,
     prefix_value,
+    quantization,
     reads,
     scheduling,
     shapes,
@@ -173,6 +177,15 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
         "prompt": Prompt.LONG, "deadline": 7,
     },
+    kv_compression.read_time: {"read_bytes": 10**9, "bandwidth_bytes_s": 1e12},
+    kv_compression.net_saving: {"saved_bytes": 10**9, "bandwidth_bytes_s": 1e12, "conversion_s": 0.0002},
+    kv_compression.compression: {
+        "kv_format": quantization.Q8_0, "conversion": kv_compression.LinearTime(0.0002), "bandwidth_bytes_s": 1e12,
+    },
+    file_budget.file_parts: {"types": file_budget.stored_types(), "other_bytes": 10},
+    file_budget.bits_per_weight: {"file_bytes": 10**11},
+    file_budget.file_budget: {"variant": "Q2_K", "context": 8192},
+    mapped_pages.pages_read: {"steps": [[0, 1]], "room_pages": 4, "pinned_pages": 2},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -257,6 +270,11 @@ ZERO_MAKES_NO_SENSE = (
     (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
+    (kv_compression.read_time, "bandwidth_bytes_s"),
+    (kv_compression.net_saving, "bandwidth_bytes_s"),
+    (kv_compression.compression, "bandwidth_bytes_s"),
+    (file_budget.file_budget, "context"),
+    (mapped_pages.pages_read, "room_pages"),
 )
 
 
