@@ -35,7 +35,9 @@ from lib import (
     paged_attention,
     prefix_tree,
     prefix_value,
+    quality,
     reads,
+    retries,
     scheduling,
     shapes,
     shortest_script,
@@ -173,6 +175,13 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
         "prompt": Prompt.LONG, "deadline": 7,
     },
+    quality.formats_changed: {"before": quality.Config.BF16_KV, "after": quality.Config.FP8_DEFAULT},
+    quality.recorded_answers: {"weights": quality.Weights.BF16, "config": quality.Config.BF16_KV},
+    quality.sign_test: {"better": 1, "worse": 1},
+    quality.share_interval: {"share_right": 0.5, "trials": 8},
+    quality.time_ratio: {"weights": quality.Weights.BF16, "document_records": 128, "concurrency": 4},
+    retries.recorded_runs: {"documents": retries.Documents.KNOWN},
+    retries.expected_task_time: {"first_s": 1, "wrong_share": 0.25, "retry_s": 1},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -257,6 +266,7 @@ ZERO_MAKES_NO_SENSE = (
     (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
+    (quality.share_interval, "trials"),
 )
 
 
