@@ -77,7 +77,8 @@ def encode_q4_0(values: Array, out: Array | None = None) -> Array:
     groups = _groups_of_values(values, Q4_0)
     blocks = _room(out, (*values.shape[:-1], Q4_0.bytes_of(values.shape[-1])), np.uint8)
     stored = blocks.reshape(-1).view(_Q4_0)
-    inverse = _store_scales(_first_of_largest(groups) / np.float32(-8), stored, groups)
+    scales = _first_of_largest(groups) / np.float32(-8)
+    inverse = _store_scales(scales, stored, groups)
     # Two arrays of one shape have a fast minimum, an array and a number have not.
     codes, most = np.empty((_PIECE, 32), np.uint8), np.full((_PIECE, 32), 15, np.uint8)
     nibbles, stored_codes = np.empty((2, _PIECE, 16), np.uint8), stored["codes"]
@@ -93,6 +94,7 @@ def encode_q4_0(values: Array, out: Array | None = None) -> Array:
         np.left_shift(high, 4, out=high)
         np.bitwise_or(low, high, out=low)
         stored_codes[piece] = low.view("V16")[:, 0]
+    stored_codes[(inverse == 0) & (scales != 0)] = np.void(bytes(16))
     return blocks
 
 
@@ -173,8 +175,8 @@ def _first_of_largest(groups: Array) -> Array:
 def _store_scales(scales: Array, stored: Array, groups: Array) -> Array:
     """Store the scales of all groups and give what to multiply by, one for each; refuse if any cannot be stored.
 
-    Below 3e-39 the inverse of a scale is infinite, and what the public code stores then is not defined; the scale is read
-    as zero in any case, so such a group gets the codes of zeros.
+    Below 3e-39 the inverse of a scale is infinite. What the public code does then C does not define; on usual machines
+    all codes of the group are 0, and as the scale is stored as zero too, it reads as zeros. Zero is what is given here.
     """
     is_right = np.abs(scales) < SCALE_BEYOND_FP16
     if not is_right.all():

@@ -60,13 +60,12 @@ def decode_e4m3(codes: Array, scale: float = 1) -> Array:
     """
     if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
         raise InputError("codes", codes, "an array of uint8")
-    values: Array = _E4M3[codes] * _scale(scale)
-    return values
+    return np.asarray(_E4M3[codes] * _scale(scale))
 
 
 def _rounded_off(bits: Array, count: int) -> Array:
     """The bits without the last `count`, which are rounded to the nearest, of two that are equally near to the even."""
-    return (bits + (bits >> count & 1) + np.uint32((1 << count - 1) - 1)) >> count
+    return np.asarray((bits + (bits >> count & 1) + np.uint32((1 << count - 1) - 1)) >> count)
 
 
 def _float32(values: Array) -> Array:

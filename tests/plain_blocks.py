@@ -16,9 +16,8 @@ def float32(number: float) -> float:
 
 
 def inverse(scale: float) -> float:
-    """1 / d in float32. Zero for a scale of zero, and for one so small that its inverse is infinite."""
-    found = float32(1 / scale) if scale else 0.0
-    return 0.0 if math.isinf(found) else found
+    """1 / d in float32, zero for a scale of zero; infinite for a scale so small that all codes are 0."""
+    return float32(1 / scale) if scale else 0.0
 
 
 def encode_q8_0(values: Sequence[float]) -> bytes:
@@ -28,7 +27,7 @@ def encode_q8_0(values: Sequence[float]) -> bytes:
         scale = float32(max(map(abs, group)) / 127)
         codes = []
         for value in group:
-            exact = float32(value * inverse(scale))
+            exact = 0.0 if math.isinf(inverse(scale)) else float32(value * inverse(scale))
             whole = math.trunc(exact)
             codes.append(whole + int(math.copysign(abs(exact - whole) >= 0.5, exact)))
         blocks += struct.pack("<e32b", scale, *codes)
@@ -40,7 +39,9 @@ def encode_q4_0(values: Sequence[float]) -> bytes:
     blocks = b""
     for group in groups(values):
         scale = float32(max(group, key=abs) / -8)
-        codes = [min(15, math.trunc(float32(float32(value * inverse(scale)) + 8.5))) for value in group]
+        codes = [0] * GROUP
+        if not math.isinf(inverse(scale)):
+            codes = [min(15, math.trunc(float32(float32(value * inverse(scale)) + 8.5))) for value in group]
         blocks += struct.pack("<e16B", scale, *(codes[at] + 16 * codes[at + 16] for at in range(16)))
     return blocks
 
