@@ -17,17 +17,20 @@ from lib import (
     agent_replay,
     allotment,
     attention,
+    attention_error,
     bill,
     block_content,
     block_history,
     block_reuse,
     broken_engine,
     cancellation,
+    codecs,
     context_edit,
     copy_on_write,
     design_problem,
     exercise_8_1,
     five_requests,
+    float_formats,
     four_requests,
     latency,
     memory,
@@ -173,6 +176,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
         "prompt": Prompt.LONG, "deadline": 7,
     },
+    float_formats.encode_e4m3: {"values": np.ones(2, np.float32), "scale": 0.5},
+    float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
+    codecs.fp8: {"scale": 0.5},
+    attention_error.attention_error: {"data": attention_error.Data.NORMAL},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -257,6 +264,9 @@ ZERO_MAKES_NO_SENSE = (
     (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
+    (float_formats.encode_e4m3, "scale"),
+    (float_formats.decode_e4m3, "scale"),
+    (codecs.fp8, "scale"),
 )
 
 
