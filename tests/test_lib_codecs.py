@@ -1,4 +1,4 @@
-"""Formats of numbers: what is stored has the bytes that the layout says, and is read as the format's own functions do."""
+"""Formats of numbers: what is stored has the bytes of its layout, and is read as by the functions of the format."""
 
 import math
 from collections.abc import Callable

@@ -17,18 +17,21 @@ from lib import (
     agent_replay,
     allotment,
     attention,
+    attention_error,
     bill,
     block_content,
     block_history,
     block_reuse,
     broken_engine,
     cancellation,
+    codecs,
     context_edit,
     copy_on_write,
     design_problem,
     exercise_8_1,
     file_budget,
     five_requests,
+    float_formats,
     four_requests,
     kv_compression,
     latency,
@@ -216,6 +219,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     prefetch.hiding_step_ns: {"offload": OFFLOAD, "copy_ns": 4_718_592},
     prefetch.hiding_prompt: {"offload": OFFLOAD, "link_bytes_s": 64 * 10**9, "step_time": step_time.FIT},
     prefetch.hiding_distance: {"offload": OFFLOAD, "step_ns": 26_260_000, "link_bytes_s": 64 * 10**9},
+    float_formats.encode_e4m3: {"values": np.ones(2, np.float32), "scale": 0.5},
+    float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
+    codecs.fp8: {"scale": 0.5},
+    attention_error.attention_error: {"data": attention_error.Data.NORMAL},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -324,6 +331,9 @@ ZERO_MAKES_NO_SENSE = (
     (prefetch.hiding_link, "step_ns"),
     (prefetch.hiding_step_ns, "copy_ns"),
     (prefetch.hiding_prompt, "link_bytes_s"),
+    (float_formats.encode_e4m3, "scale"),
+    (float_formats.decode_e4m3, "scale"),
+    (codecs.fp8, "scale"),
 )
 
 
