@@ -32,7 +32,9 @@ from lib import (
     latency,
     memory,
     model,
+    offload,
     paged_attention,
+    prefetch,
     prefix_tree,
     prefix_value,
     quality,
@@ -56,6 +58,7 @@ SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
 LOAD = allotment.Load()
 PREFIX = prefix_value.prefix_of(2048)
+OFFLOAD = offload.Offload(36, offload.every_nth(36, 4), 288 * 2**20, 1)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
@@ -182,6 +185,24 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     quality.time_ratio: {"weights": quality.Weights.BF16, "document_records": 128, "concurrency": 4},
     retries.recorded_runs: {"documents": retries.Documents.KNOWN},
     retries.expected_task_time: {"first_s": 1, "wrong_share": 0.25, "retry_s": 1},
+    model.weight_bytes_per_layer: {"model": model.QWEN3_8B, "bytes_per_element": 2},
+    offload.bytes_of_set: {"model": model.QWEN3_8B, "part": offload.Part.LAYER, "bytes_per_element": 2},
+    offload.every_nth: {"layers": 36, "every": 4},
+    offload.least_step_time: {"offload": OFFLOAD, "compute_s": 0.026, "link_bytes_s": 64 * 10**9},
+    offload.decode_steps: {"outputs": 256, "tokens_per_step": 3},
+    offload.lowest_link: {"offload": OFFLOAD, "steps": 255, "limit_s": 7},
+    offload.compressed_transfer_time: {
+        "size_bytes": 10**8, "compressed_to": 0.25, "link_bytes_s": 64 * 10**9, "decompress_bytes_s": 10**11,
+    },
+    offload.break_even_decompression: {"link_bytes_s": 64 * 10**9, "compressed_to": 0.25},
+    prefetch.split_evenly: {"step_ns": 26_260_000, "layers": 36},
+    prefetch.copy_time_ns: {"set_bytes": 10**9, "link_bytes_s": 64 * 10**9},
+    prefetch.prefetch: {"offload": OFFLOAD, "step_ns": 26_260_000, "link_bytes_s": 64 * 10**9},
+    prefetch.plain_step_ns: {"kind": prefetch.StepKind.DECODE, "requests": 4, "prompt_tokens": 1024},
+    prefetch.hiding_link: {"offload": OFFLOAD, "step_ns": 26_260_000},
+    prefetch.hiding_step_ns: {"offload": OFFLOAD, "copy_ns": 4_718_592},
+    prefetch.hiding_prompt: {"offload": OFFLOAD, "link_bytes_s": 64 * 10**9, "step_time": step_time.FIT},
+    prefetch.hiding_distance: {"offload": OFFLOAD, "step_ns": 26_260_000, "link_bytes_s": 64 * 10**9},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -267,6 +288,24 @@ ZERO_MAKES_NO_SENSE = (
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
     (quality.share_interval, "trials"),
+    (model.weight_bytes_per_layer, "bytes_per_element"),
+    (offload.every_nth, "layers"),
+    (offload.every_nth, "every"),
+    (offload.least_step_time, "link_bytes_s"),
+    (offload.decode_steps, "outputs"),
+    (offload.decode_steps, "tokens_per_step"),
+    (offload.lowest_link, "limit_s"),
+    (offload.compressed_transfer_time, "compressed_to"),
+    (offload.compressed_transfer_time, "decompress_bytes_s"),
+    (offload.break_even_decompression, "compressed_to"),
+    (prefetch.split_evenly, "step_ns"),
+    (prefetch.copy_time_ns, "set_bytes"),
+    (prefetch.copy_time_ns, "link_bytes_s"),
+    (prefetch.plain_step_ns, "requests"),
+    (prefetch.plain_step_ns, "prompt_tokens"),
+    (prefetch.hiding_link, "step_ns"),
+    (prefetch.hiding_step_ns, "copy_ns"),
+    (prefetch.hiding_prompt, "link_bytes_s"),
 )
 
 
