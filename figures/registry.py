@@ -8,6 +8,13 @@ from matplotlib.figure import Figure
 
 from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
+from figures.answer_grids import (
+    BF16_KV_EXPLORATION,
+    FP8_DEFAULT_EXPLORATION,
+    FP8_KV_BF16_Q_EXPLORATION,
+    Compare,
+    answer_grid,
+)
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
 from figures.broken import BROKEN_EXPLORATION, broken_engine
@@ -37,6 +44,7 @@ from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
+from lib.quality import Config
 
 
 @dataclass(frozen=True)
@@ -113,6 +121,15 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry("8-26", "bf16-kv-answers", "8.4.4", answer_grid, BF16_KV_EXPLORATION),
+    Entry(
+        "8-27", "fp8-default-answers", "8.4.4", answer_grid, FP8_DEFAULT_EXPLORATION,
+        {"slug": "fp8-default-answers", "config": Config.FP8_DEFAULT, "compare": Compare.BF16_KV},
+    ),
+    Entry(
+        "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
+        {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
+    ),
 )  # fmt: skip
 
 
