@@ -39,12 +39,12 @@ from lib.kv_compression import (
     read_time,
     stored_in,
 )
-from lib.mapped_pages import DISK_BYTES_S, MappedFile
+from lib.mapped_pages import DISK_BYTES_S, PAGE_BYTES, MappedFile
 from lib.memory import KvPool
 from lib.model import QWEN3_8B, kv_bytes, kv_elements, preset
 from lib.quantization import BF16, FP8, Q2_K, Q3_K, Q4_0, Q4_K, Q6_K, Q8_0, GroupFormat
 from lib.records import record
-from lib.units import GB, GIB, MIB
+from lib.units import GB, GIB, KIB, MIB
 from lib.window_state import recorded_shrink
 from tests.claims.claim import Claim
 from tests.claims.section_8_3 import same
@@ -302,6 +302,7 @@ BUDGET = (
         lambda: mapped_and_pinned().pages_read(1) * mapped().page_bytes / GIB, "with all that has room pinned", "0.56",
         "GiB", 0.005, "8.4.1",
     ),
+    same(lambda: PAGE_BYTES / KIB, "a page", "16", "KiB", "8.4.1", kind="input"),
     same(lambda: DISK_BYTES_S / GB, "bandwidth of a disk", "5", "GB/s", "8.4.1", kind="input"),
     near(lambda: mapped().read_time(1), "reading it again", "17.6", "s", 0.05, "8.4.1"),
     near(lambda: mapped_and_pinned().read_time(1), "with all that has room pinned", "0.12", "s", 0.005, "8.4.1"),
