@@ -39,7 +39,9 @@ from lib import (
     prefix_tree,
     prefix_value,
     quantization,
+    quality,
     reads,
+    retries,
     scheduling,
     shapes,
     shortest_script,
@@ -186,6 +188,13 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     file_budget.bits_per_weight: {"file_bytes": 10**11},
     file_budget.file_budget: {"variant": "Q2_K", "context": 8192},
     mapped_pages.pages_read: {"steps": [[0, 1]], "room_pages": 4, "pinned_pages": 2},
+    quality.formats_changed: {"before": quality.Config.BF16_KV, "after": quality.Config.FP8_DEFAULT},
+    quality.recorded_answers: {"weights": quality.Weights.BF16, "config": quality.Config.BF16_KV},
+    quality.sign_test: {"better": 1, "worse": 1},
+    quality.share_interval: {"share_right": 0.5, "trials": 8},
+    quality.time_ratio: {"weights": quality.Weights.BF16, "document_records": 128, "concurrency": 4},
+    retries.recorded_runs: {"documents": retries.Documents.KNOWN},
+    retries.expected_task_time: {"first_s": 1, "wrong_share": 0.25, "retry_s": 1},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -275,6 +284,7 @@ ZERO_MAKES_NO_SENSE = (
     (kv_compression.compression, "bandwidth_bytes_s"),
     (file_budget.file_budget, "context"),
     (mapped_pages.pages_read, "room_pages"),
+    (quality.share_interval, "trials"),
 )
 
 
