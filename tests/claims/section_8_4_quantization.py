@@ -1,10 +1,11 @@
-"""The numbers of sections 8.4.1 and 8.4.2, and of the footnotes that belong to them."""
+"""The numbers of sections 8.4.1 and 8.4.2, of the footnotes that belong to them, and of exercise 8-6."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
+from lib.exercise_8_6 import BOOK as EXERCISE
 from lib.file_budget import (
     CONTEXTS,
     FILE_BYTES,
@@ -514,6 +515,14 @@ RUNS = (
     near(lambda: 100 * of_kernels("dram_read_bytes"), "read under FP8", "50", "%", 0.5, "8.4.2", kind="measured"),
     near(lambda: 100 * of_kernels("kernel_ns"), "time under FP8", "66", "%", 0.5, "8.4.2", kind="measured"),
 )  # fmt: skip
+COMPRESSED = (
+    same(lambda: EXERCISE.group_values, "group of the exercise", "32", "values", "8.4.4-31", kind="input"),
+    same(lambda: EXERCISE.scale_bytes, "its scale", "2", "bytes", "8.4.4-32", kind="input"),
+    same(
+        lambda: len({EXERCISE.bf16_kv, EXERCISE.fp8_default, EXERCISE.fp8_kv_bf16_q}), "configurations compared", "3",
+        "configurations", "8.4.4-33", kind="input",
+    ),
+)  # fmt: skip
 CLAIMS: tuple[Claim, ...] = (
-    *GROUPS, *FILES, *BUDGET, *M2_MAX_RUNS, *KV_BYTES, *READING, *FITS, *TWO_PARTS, *RUNS,
+    *GROUPS, *FILES, *BUDGET, *M2_MAX_RUNS, *KV_BYTES, *READING, *FITS, *TWO_PARTS, *RUNS, *COMPRESSED,
 )  # fmt: skip
