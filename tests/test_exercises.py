@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4
+from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_6
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -32,7 +32,7 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_6)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -497,8 +497,8 @@ class TestChoices:
 
     def test_a_set_of_one_is_that_one(self, exercise: Exercise, part: ChoicePart) -> None:
         key = part.key(BOOK[exercise.number])
-        one = next(iter(key)) if part.several else key
-        for answer in (one, {one}, [one], (one,), frozenset({one})):
+        chosen = set(key) if part.several else {key}
+        for answer in (chosen, [*chosen], (*chosen,), frozenset(chosen), *(chosen if len(chosen) == 1 else ())):
             assert part.judge(BOOK[exercise.number], answer).kind is Kind.RIGHT
 
     def test_case_and_spaces_do_not_matter(self, exercise: Exercise, part: ChoicePart) -> None:
@@ -762,6 +762,27 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_4.BOOK, "pool_tokens", (43_680,)),
         (exercise_8_4.BOOK, "pool_tokens", (43_680, 3_999)),
         (exercise_8_4.BOOK, "pool_tokens", (2**24 + 1, 7_280)),
+        (exercise_8_6.BOOK, "input_kv_bytes", 0),
+        (exercise_8_6.BOOK, "input_kv_bytes", 1_207_959_551),
+        (exercise_8_6.BOOK, "request_kv_bytes", 1.5),
+        (exercise_8_6.BOOK, "request_kv_bytes", 2**61),
+        (exercise_8_6.BOOK, "group_values", 12),
+        (exercise_8_6.BOOK, "code_bits", (8,)),
+        (exercise_8_6.BOOK, "code_bits", (8, 0)),
+        (exercise_8_6.BOOK, "code_bits", (17, 4)),
+        (exercise_8_6.BOOK, "scale_bytes", True),
+        (exercise_8_6.BOOK, "bf16_kv", ("oooo",) * 7),
+        (exercise_8_6.BOOK, "bf16_kv", ["oooo"] * 8),
+        (exercise_8_6.BOOK, "fp8_default", ("oooo",) * 7 + ("ooo",)),
+        (exercise_8_6.BOOK, "fp8_default", ("oooo",) * 7 + ("oo?o",)),
+        (exercise_8_6.BOOK, "fp8_kv_bf16_q", (None,) * 8),
+        (exercise_8_6.BOOK, "first_s", ()),
+        (exercise_8_6.BOOK, "first_s", 1.0),
+        (exercise_8_6.BOOK, "first_s", (math.nan,) * 8),
+        (exercise_8_6.BOOK, "retry_s", (None,) * 7),
+        (exercise_8_6.BOOK, "retry_s", (0,) * 8),
+        (exercise_8_6.BOOK, "task_s", (None,) * 8),
+        (exercise_8_6.BOOK, "task_s", (0.9,) * 8),
     ],
     ids=named,
 )
@@ -786,6 +807,10 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
         replace(exercise_8_4.BOOK, a_probability=0, b_probability=1, rounds=2, block_sizes=(1,), gap_requests=1),
         replace(exercise_8_4.BOOK, link_bytes_s=2**60, other_link_bytes_s=2**60, b_count=2, block_sizes=(64, 64, 1)),
         replace(exercise_8_4.BOOK, gap_requests=5, gap_request_tokens=1, pool_tokens=(3136, 2**24), room_bytes=2**60),
+        replace(exercise_8_6.BOOK, group_values=8, input_kv_bytes=16, request_kv_bytes=2**59, scale_bytes=0),
+        replace(exercise_8_6.BOOK, bf16_kv=("xxxx",) * 8, fp8_kv_bf16_q=("xoxo",) * 8, fp8_default=("xoxo",) * 8),
+        replace(exercise_8_6.BOOK, code_bits=(16, 1), first_s=(1.0,), retry_s=(None,), task_s=(1.0,)),
+        replace(exercise_8_6.BOOK, first_s=(1,), retry_s=(1e9 - 2,), task_s=(1e9,)),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )

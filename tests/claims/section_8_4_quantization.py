@@ -1,10 +1,11 @@
-"""The numbers of sections 8.4.1 and 8.4.2, and of the footnotes that belong to them."""
+"""The numbers of sections 8.4.1 and 8.4.2, of the footnotes that belong to them, and of exercise 8-6."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
+from lib.exercise_8_6 import BOOK as EXERCISE
 from lib.file_budget import (
     CONTEXTS,
     FILE_BYTES,
@@ -39,12 +40,12 @@ from lib.kv_compression import (
     read_time,
     stored_in,
 )
-from lib.mapped_pages import DISK_BYTES_S, MappedFile
+from lib.mapped_pages import DISK_BYTES_S, PAGE_BYTES, MappedFile
 from lib.memory import KvPool
 from lib.model import QWEN3_8B, kv_bytes, kv_elements, preset
 from lib.quantization import BF16, FP8, Q2_K, Q3_K, Q4_0, Q4_K, Q6_K, Q8_0, GroupFormat
 from lib.records import record
-from lib.units import GB, GIB, MIB
+from lib.units import GB, GIB, KIB, MIB
 from lib.window_state import recorded_shrink
 from tests.claims.claim import Claim
 from tests.claims.section_8_3 import same
@@ -302,6 +303,7 @@ BUDGET = (
         lambda: mapped_and_pinned().pages_read(1) * mapped().page_bytes / GIB, "with all that has room pinned", "0.56",
         "GiB", 0.005, "8.4.1",
     ),
+    same(lambda: PAGE_BYTES / KIB, "a page", "16", "KiB", "8.4.1", kind="input"),
     same(lambda: DISK_BYTES_S / GB, "bandwidth of a disk", "5", "GB/s", "8.4.1", kind="input"),
     near(lambda: mapped().read_time(1), "reading it again", "17.6", "s", 0.05, "8.4.1"),
     near(lambda: mapped_and_pinned().read_time(1), "with all that has room pinned", "0.12", "s", 0.005, "8.4.1"),
@@ -513,6 +515,14 @@ RUNS = (
     near(lambda: 100 * of_kernels("dram_read_bytes"), "read under FP8", "50", "%", 0.5, "8.4.2", kind="measured"),
     near(lambda: 100 * of_kernels("kernel_ns"), "time under FP8", "66", "%", 0.5, "8.4.2", kind="measured"),
 )  # fmt: skip
+COMPRESSED = (
+    same(lambda: EXERCISE.group_values, "group of the exercise", "32", "values", "8.4.4-31", kind="input"),
+    same(lambda: EXERCISE.scale_bytes, "its scale", "2", "bytes", "8.4.4-32", kind="input"),
+    same(
+        lambda: len({EXERCISE.bf16_kv, EXERCISE.fp8_default, EXERCISE.fp8_kv_bf16_q}), "configurations compared", "3",
+        "configurations", "8.4.4-33", kind="input",
+    ),
+)  # fmt: skip
 CLAIMS: tuple[Claim, ...] = (
-    *GROUPS, *FILES, *BUDGET, *M2_MAX_RUNS, *KV_BYTES, *READING, *FITS, *TWO_PARTS, *RUNS,
+    *GROUPS, *FILES, *BUDGET, *M2_MAX_RUNS, *KV_BYTES, *READING, *FITS, *TWO_PARTS, *RUNS, *COMPRESSED,
 )  # fmt: skip
