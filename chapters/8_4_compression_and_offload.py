@@ -37,10 +37,22 @@ print(f"{float(Q2_K.metadata_share):.0%} metadata")
 # What comes back? Here 256 values, once without surprises and once with a single large one among them:
 
 # %%
-TODO_Q2K
+import numpy as np
+
+from lib.q2_k import decode_q2_k, encode_q2_k
+
+plain = np.random.default_rng(8).normal(size=256).astype(np.float32)
+spike = plain.copy()
+spike[100] = 20
+place = np.arange(256)
+beside, far = (place // 16 == 100 // 16) & (place != 100), place // 16 != 100 // 16
+for name, values in {"plain": plain, "one spike": spike}.items():
+    off = decode_q2_k(encode_q2_k(values)) - values
+    near, rest = (np.sqrt(np.mean(off[some] ** 2)) for some in (beside, far))
+    print(f"{name:10} error {near:.2f} in its group of 16, {rest:.2f} elsewhere")
 
 # %% [markdown]
-# The spike stretches the scale of its neighbours, and the small values around it fall onto the few codes that are left. Groups exist to keep that damage local.
+# The spike stretches the scale of its own group: the small values around it fall onto the few codes that are left, and their error grows to three times what it was. Elsewhere it hardly changes. That is what groups are for: they keep such damage local, and each of them costs metadata.
 #
 # ### A file that must fit
 #
@@ -162,7 +174,16 @@ explore("group-formats")
 # Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart.
 
 # %%
-TODO_ERRORS
+from lib import codecs
+from lib.attention_error import Data, attention_error
+
+rows = []
+for stored in (codecs.BF16, codecs.fp8(), codecs.Q8_0, codecs.Q4_0):
+    for data in Data:
+        of_keys = attention_error(data, key=stored.as_read)
+        of_values = attention_error(data, value=stored.as_read)
+        rows.append((stored.name, data, f"{of_keys:.2%}", f"{of_values:.2%}"))
+Table(("format", "data", "keys stored in it", "values stored in it"), rows, left=("data",))
 
 # %% [markdown]
 # (Made data with a fixed seed, by our own attention: an order of magnitude, no promise about a model.)
@@ -172,7 +193,22 @@ TODO_ERRORS
 # The pool of section 8.3 only counted. Here its blocks hold bytes, in a format for keys and one for values. Capacity, the bytes that copy on write moves, and the error of attention come from the same array:
 
 # %%
-TODO_POOL
+from lib.paged_attention import KvBlocks, paged_attend
+from lib.paging import Pool
+
+draw = np.random.default_rng(8)
+keys, values = draw.normal(size=(2, 40, 2, 64))
+queries = draw.normal(size=(1, 4, 64))
+pool = Pool(blocks=4, block_tokens=16)
+sequence = pool.admit(list(range(40)))
+outputs = {}
+for stored in (codecs.FLOAT64, codecs.BF16, codecs.Q8_0, codecs.Q4_0):
+    kv = KvBlocks(4, 16, kv_heads=2, head_dim=64, key=stored, value=stored)
+    kv.write(pool.slots_to_write(sequence, 0, 40), keys, values)
+    outputs[stored.name] = paged_attend(queries, kv, sequence.table, 40)
+    off = np.linalg.norm(outputs[stored.name] - outputs["float64"])
+    error = off / np.linalg.norm(outputs["float64"])
+    print(f"{stored.name:8} {kv.block_bytes:>6} bytes a block, error {error:.2%}")
 
 # %% [markdown]
 # ### How many fit
@@ -266,7 +302,8 @@ states = {name: deepseek_state(name) for name in ("deepseek_v4", "deepseek_v4.1"
 for tokens in (8192, 131_072):
     both = {name: state.bytes_at(tokens) for name, state in states.items()}
     mib = ", ".join(f"{name} {shown(float(size), 'MiB', 3)}" for name, size in both.items())
-    print(f"{tokens:>7}: {mib}, {both['deepseek_v4'] / both['deepseek_v4.1']:.2f} x")
+    ratio = both["deepseek_v4"] / both["deepseek_v4.1"]
+    print(f"{tokens:>7}: {mib}, {float(ratio):.2f} x")
 
 # %% [markdown]
 # 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down.
@@ -318,24 +355,24 @@ explore("copy-and-compute")
 
 # %%
 from lib.offload import NVLINK, PCIE
-from lib.prefetch import hiding_link, plain_step_ns, prefetch, StepKind
+from lib.prefetch import StepKind, hiding_link, plain_step_ns, prefetch
 
 step = plain_step_ns(StepKind.DECODE)
 for link in (PCIE, NVLINK):
     for buffers in (1, 2):
         run = prefetch(Offload(36, every_nth(36, 4), each, buffers), step, link.bandwidth_bytes_s)
         copy, whole_pass = (shown(ns / 1e9, "ms", 2) for ns in (run.copy_ns, run.pass_ns))
-        print(f"{link.name:18} {buffers} buffers: a set in {copy}, a pass in {whole_pass}")
+        print(f"{link.name:18} {buffers} buffer(s): a set in {copy}, a pass in {whole_pass}")
 
 # %% [markdown]
-# Over PCIe one set takes 4.72 ms. Between two offloaded layers there are three others and the layer that uses the buffer, 2.92 ms of work in all: whatever the number of buffers, compute waits. With two buffers the link never rests, and the pass takes as long as its copies. With one the link rests while the layer computes from its buffer, and the pass is a little longer still. Over NVLink-C2C a set takes 0.67 ms and is hidden in either case.
+# Over PCIe one set takes 4.72 ms. Between two offloaded layers there are three others and the layer that uses the buffer, 2.92 ms of work in all: whatever the number of buffers, compute waits. With two the link never rests, and the pass takes as long as its copies. With one the link rests as well, while a layer computes from the only buffer, and those rests come on top. Over NVLink-C2C a set takes 0.67 ms and is hidden in either case.
 #
-# So a second buffer buys little here. It matters where compute and copy are about equal: then the time in which one buffer is blocked decides whether the copies hide. From which link on do they?
+# Nor does one buffer put everything in series: it keeps the copy only from the compute of *its own* layer, and the three layers between still run beside it. What the second buffer buys is a slower link that still hides everything:
 
 # %%
 for buffers in (1, 2):
     offload = Offload(36, every_nth(36, 4), each, buffers)
-    print(f"{buffers} buffers: {hiding_link(offload, step) / 1e9:.0f} GB/s")
+    print(f"{buffers} buffer(s): from {hiding_link(offload, step) / 1e9:.0f} GB/s")
 
 # %% [markdown]
 # ### The bytes decide
