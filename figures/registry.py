@@ -24,8 +24,10 @@ from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
+from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
+from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
@@ -130,6 +132,9 @@ FIGURES = (
         "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
         {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
     ),
+    Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
+    Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),
+    Entry(None, "copy-and-compute", "8.4.3", copy_and_compute, COPY_AND_COMPUTE_EXPLORATION),
 )  # fmt: skip
 
 

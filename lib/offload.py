@@ -100,7 +100,7 @@ def least_step_time(offload: Offload, compute_s: float, link_bytes_s: int) -> fl
 def decode_steps(outputs: int, tokens_per_step: int = 1) -> int:
     """Steps that a request decodes in: the first of its outputs comes from prefill. Source: section 8.4.3."""
     behind_first = whole("outputs", outputs, at_least=1, at_most=MOST_TOKENS) - 1
-    return -(-behind_first // whole("tokens_per_step", tokens_per_step, at_least=1))
+    return -(-behind_first // whole("tokens_per_step", tokens_per_step, at_least=1, at_most=MOST_TOKENS))
 
 
 def lowest_link(offload: Offload, steps: int, limit_s: float) -> float:
