@@ -160,8 +160,7 @@ for model in (QWEN3_8B, preset("DeepSeek-V3")):
 # %%
 from figures.explorer import explore
 
-explore("group-formats")
-
+# GROUPFORMATS
 # %% [markdown]
 # 34 and 18 bytes, not 32 and 16: per value 8.5 and 4.5 bits. Since every group has its scale, metadata grows with the context, too. For 8K tokens:
 #
@@ -172,7 +171,6 @@ explore("group-formats")
 # ### Which values suffer
 #
 # Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart.
-
 # %%
 from lib import codecs
 from lib.attention_error import Data, attention_error
@@ -423,8 +421,7 @@ for name, model in {"fit": FIT, "FLOP rule": device()}.items():
 # For 96 MiB, compressed to a quarter, over PCIe 5.0: 1.57 ms as they are, 0.39 ms compressed. To keep the 1.18 ms between them, decompression must put out more than 85.3 GB/s.
 
 # %%
-from lib.offload import COMPRESSED_EXAMPLE_BYTES, COMPRESSED_TO, break_even_decompression
-from lib.offload import compressed_transfer_time
+from lib.offload import COMPRESSED_EXAMPLE_BYTES, COMPRESSED_TO, break_even_decompression, compressed_transfer_time
 from lib.units import GB
 
 plain = COMPRESSED_EXAMPLE_BYTES / PCIE.bandwidth_bytes_s
@@ -558,4 +555,4 @@ for first, wrong in ((1.0, 0.05), (0.9, 0.25)):
 #
 # Back to the 16 long requests. With q8_0 and no sharing they take 9.86 GiB; in BF16, with their prefix shared, 5.91 GiB. The first changes numbers and needs no common prefix. The second changes no number, and needs one. Which is better is a matter of the whole task: conversion, generation, retries. Section 8.6 does that sum.
 #
-# [Exercise 8-6](../exercises/ex_8_6_quality_and_retries.ipynb): capacity, changed answers, and what retries cost.
+# [Exercise 8-6](../exercises/ex_8_6_compressed_kv.ipynb): capacity, changed answers, and what retries cost.

@@ -123,6 +123,9 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
+    Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),
+    Entry(None, "copy-and-compute", "8.4.3", copy_and_compute, COPY_AND_COMPUTE_EXPLORATION),
     Entry("8-26", "bf16-kv-answers", "8.4.4", answer_grid, BF16_KV_EXPLORATION),
     Entry(
         "8-27", "fp8-default-answers", "8.4.4", answer_grid, FP8_DEFAULT_EXPLORATION,
@@ -132,9 +135,6 @@ FIGURES = (
         "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
         {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
     ),
-    Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
-    Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),
-    Entry(None, "copy-and-compute", "8.4.3", copy_and_compute, COPY_AND_COMPUTE_EXPLORATION),
 )  # fmt: skip
 
 
