@@ -114,7 +114,8 @@ from lib.mapped_pages import MappedFile
 for variant in ("Q2_K", "UD-Q2_K_XL"):
     budget = file_budget(variant, 8192)
     file = MappedFile(budget.file_bytes, budget.usable_bytes)
-    read = (shown(file.pages_read(step) * file.page_bytes, "GiB", 1) for step in range(3))
+    pages = [file.pages_read(step) for step in range(3)]
+    read = [shown(count * file.page_bytes, "GiB", 1) for count in pages]
     print(f"{variant:10} read in steps 1, 2, 3: {', '.join(read)}")
 
 # %% [markdown]
@@ -160,7 +161,7 @@ for model in (QWEN3_8B, preset("DeepSeek-V3")):
 # %%
 from figures.explorer import explore
 
-# GROUPFORMATS
+explore("group-formats")
 # %% [markdown]
 # 34 and 18 bytes, not 32 and 16: per value 8.5 and 4.5 bits. Since every group has its scale, metadata grows with the context, too. For 8K tokens:
 #
@@ -181,7 +182,7 @@ for stored in (codecs.BF16, codecs.fp8(), codecs.Q8_0, codecs.Q4_0):
         of_keys = attention_error(data, key=stored.as_read)
         of_values = attention_error(data, value=stored.as_read)
         rows.append((stored.name, data, f"{of_keys:.2%}", f"{of_values:.2%}"))
-Table(("format", "data", "keys stored in it", "values stored in it"), rows, left=("data",))
+Table(("format", "data", "keys in it", "values in it"), rows, left=("data",))
 
 # %% [markdown]
 # (Made data with a fixed seed, by our own attention: an order of magnitude, no promise about a model.)
@@ -218,10 +219,11 @@ from lib.design_problem import LONG_CONTEXT
 from lib.kv_compression import POOL, stored_in
 from lib.quantization import BF16, Q4_0, Q8_0
 
+kinds = {"alone": LONG_CONTEXT.shape_alone, "sharing": LONG_CONTEXT.shape}
 rows = []
 for kv_format in (BF16, Q8_0, Q4_0):
     pool = stored_in(POOL, kv_format)
-    for name, kind in {"alone": LONG_CONTEXT.shape_alone, "sharing": LONG_CONTEXT.shape}.items():
+    for name, kind in kinds.items():
         held = shown(pool.held_bytes(kind, 16), "GiB", 2)
         rows.append((kv_format.name, name, held, pool.requests_that_fit(kind)))
 Table(("KV in", "16 long requests", "hold", "fit in 12 GiB"), rows)
@@ -243,7 +245,8 @@ from lib.units import MIB
 
 saved = 540 * MIB
 bandwidth = f"{READ_BYTES_S / 1e12:.3f} TB/s (engine)"
-print(f"reading less saves {shown(read_time(saved, READ_BYTES_S), 'ms', 3)} at {bandwidth}")
+read = shown(read_time(saved, READ_BYTES_S), "ms", 3)
+print(f"reading less saves {read} at {bandwidth}")
 for conversion in CONVERSIONS_S:
     net = shown(net_saving(saved, READ_BYTES_S, conversion), "ms", 3, signed=True)
     print(f"converting in {shown(conversion, 'ms', 1)} (assumed): {net}")
@@ -259,8 +262,8 @@ for conversion in CONVERSIONS_S:
 from lib.kv_compression import H100_FITS, compression_of_fits
 
 for tokens in (2048, 16_384):
-    both = (f"{name} {shown(fit.at(tokens), 'ms', 2)}" for name, fit in H100_FITS.items())
-    print(f"{tokens:>6} tokens: {', '.join(both)} (fit)")
+    bf16, fp8 = (shown(fit.at(tokens), "ms", 2) for fit in H100_FITS.values())
+    print(f"{tokens:>6} tokens: BF16 {bf16}, FP8 {fp8} (fit)")
 print(f"they cross at {compression_of_fits().break_even_tokens:.0f} tokens")
 
 # %% [markdown]
@@ -269,7 +272,7 @@ print(f"they cross at {compression_of_fits().break_even_tokens:.0f} tokens")
 # What does a kernel really read? Counters of one layer's decode attention on our card, 7239 tokens of context:
 
 # %%
-columns = {"KV": "kv_format", "read from memory, bytes": "dram_read_bytes", "time, ns": "kernel_ns"}
+columns = {"KV": "kv_format", "bytes read": "dram_read_bytes", "time, ns": "kernel_ns"}
 Table.of(record("decode_attention_traffic").rows, columns)
 
 # %% [markdown]
@@ -296,12 +299,11 @@ Table.of(record("kv_format_concurrency").rows, columns)
 # %%
 from lib.kv_compression import deepseek_state
 
-states = {name: deepseek_state(name) for name in ("deepseek_v4", "deepseek_v4.1")}
+states = [deepseek_state(name) for name in ("deepseek_v4", "deepseek_v4.1")]
 for tokens in (8192, 131_072):
-    both = {name: state.bytes_at(tokens) for name, state in states.items()}
-    mib = ", ".join(f"{name} {shown(float(size), 'MiB', 3)}" for name, size in both.items())
-    ratio = both["deepseek_v4"] / both["deepseek_v4.1"]
-    print(f"{tokens:>7}: {mib}, {float(ratio):.2f} x")
+    v4, v41 = (float(state.bytes_at(tokens)) for state in states)
+    mib = f"V4 {shown(v4, 'MiB', 3)}, V4.1 {shown(v41, 'MiB', 3)}"
+    print(f"{tokens:>7} tokens: {mib}, {v4 / v41:.2f} x")
 
 # %% [markdown]
 # 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down.
@@ -358,9 +360,10 @@ from lib.prefetch import StepKind, hiding_link, plain_step_ns, prefetch
 step = plain_step_ns(StepKind.DECODE)
 for link in (PCIE, NVLINK):
     for buffers in (1, 2):
-        run = prefetch(Offload(36, every_nth(36, 4), each, buffers), step, link.bandwidth_bytes_s)
-        copy, whole_pass = (shown(ns / 1e9, "ms", 2) for ns in (run.copy_ns, run.pass_ns))
-        print(f"{link.name:18} {buffers} buffer(s): a set in {copy}, a pass in {whole_pass}")
+        offload = Offload(36, every_nth(36, 4), each, buffers)
+        run = prefetch(offload, step, link.bandwidth_bytes_s)
+        copy, full = (shown(ns / 1e9, "ms", 2) for ns in (run.copy_ns, run.pass_ns))
+        print(f"{link.name:18} {buffers} buffer(s): a set {copy}, a pass {full}")
 
 # %% [markdown]
 # Over PCIe one set takes 4.72 ms. Between two offloaded layers there are three others and the layer that uses the buffer, 2.92 ms of work in all: whatever the number of buffers, compute waits. With two the link never rests, and the pass takes as long as its copies. With one the link rests as well, while a layer computes from the only buffer, and those rests come on top. Over NVLink-C2C a set takes 0.67 ms and is hidden in either case.
@@ -395,7 +398,8 @@ from lib.offload import decode_steps, lowest_link
 steps = decode_steps(outputs=256)
 for link in (PCIE, NVLINK):
     copies = offload.released_bytes / link.bandwidth_bytes_s
-    print(f"{link.name:18} {shown(copies, 'ms', 1)} a step, {shown(steps * copies, 's', 2)} in {steps}")
+    one, every = shown(copies, "ms", 1), shown(steps * copies, "s", 2)
+    print(f"{link.name:18} {one} a step, {every} in {steps}")
 print(f"in time from {lowest_link(offload, steps, limit_s=7) / 1e9:.0f} GB/s")
 
 # %% [markdown]
@@ -421,15 +425,19 @@ for name, model in {"fit": FIT, "FLOP rule": device()}.items():
 # For 96 MiB, compressed to a quarter, over PCIe 5.0: 1.57 ms as they are, 0.39 ms compressed. To keep the 1.18 ms between them, decompression must put out more than 85.3 GB/s.
 
 # %%
-from lib.offload import COMPRESSED_EXAMPLE_BYTES, COMPRESSED_TO, break_even_decompression, compressed_transfer_time
+from lib.offload import (
+    COMPRESSED_EXAMPLE_BYTES,
+    COMPRESSED_TO,
+    break_even_decompression,
+    compressed_transfer_time,
+)
 from lib.units import GB
 
-plain = COMPRESSED_EXAMPLE_BYTES / PCIE.bandwidth_bytes_s
+size, link = COMPRESSED_EXAMPLE_BYTES, PCIE.bandwidth_bytes_s
+plain = shown(size / link, "ms", 2)
 for rate in (50, 85.3, 200):
-    both = compressed_transfer_time(
-        COMPRESSED_EXAMPLE_BYTES, COMPRESSED_TO, PCIE.bandwidth_bytes_s, round(rate * GB)
-    )
-    print(f"{rate:>5} GB/s: {shown(both, 'ms', 2)} instead of {shown(plain, 'ms', 2)}")
+    seconds = compressed_transfer_time(size, COMPRESSED_TO, link, round(rate * GB))
+    print(f"{rate:>5} GB/s: {shown(seconds, 'ms', 2)} instead of {plain}")
 for link in (PCIE, NVLINK):
     least = break_even_decompression(link.bandwidth_bytes_s, COMPRESSED_TO) / GB
     print(f"{link.name}: above {least:.1f} GB/s")
@@ -439,7 +447,7 @@ for link in (PCIE, NVLINK):
 #
 # In all this section the GPU computes and host memory only stores. Chapter 9 goes a step further: if the weights are in host memory anyway, the CPU can compute with them, and only small activations travel. Then rows per expert and the CPU's time decide.
 #
-# [Exercise 8-5](../exercises/ex_8_5_offloaded_weights.ipynb): what offloading gains and what it moves, and the link that would be fast enough.
+# [Exercise 8-5](../exercises/ex_8_5_weights_in_host_memory.ipynb): what offloading gains and what it moves, and the link that would be fast enough.
 
 # %% [markdown]
 # ## 8.4.4 Capacity and speed, at what quality
@@ -481,10 +489,11 @@ explore("fp8-kv-bf16-q-answers")
 from lib.quality import Changes, Config, Weights, formats_changed, recorded_answers
 
 grids = {config: recorded_answers(Weights.BF16, config) for config in Config}
-for before, after in ((Config.BF16_KV, Config.FP8_KV_BF16_Q), (Config.FP8_DEFAULT, Config.FP8_KV_BF16_Q)):
-    changes = Changes(grids[before], grids[after])
+last = Config.FP8_KV_BF16_Q
+for before in (Config.BF16_KV, Config.FP8_DEFAULT):
+    changes = Changes(grids[before], grids[last])
     tasks = ", ".join(f"{task} {how}" for task, how in changes.tasks.items())
-    changed = " and ".join(formats_changed(before, after))
+    changed = " and ".join(formats_changed(before, last))
     print(f"{changed} changed: {changes.changed_cells} cells, {tasks}")
 
 # %% [markdown]
@@ -498,7 +507,7 @@ for before, after in ((Config.BF16_KV, Config.FP8_KV_BF16_Q), (Config.FP8_DEFAUL
 from lib.quality import share_interval
 
 right = grids[Config.BF16_KV].share_right
-for trials, what in ((32, "answers, if they were independent"), (8, "tasks, which are")):
+for trials, what in ((32, "answers, were they independent"), (8, "tasks")):
     low, high = share_interval(right, trials)
     print(f"{low:.0%} to {high:.0%} from {trials} {what}")
 
@@ -508,10 +517,10 @@ for trials, what in ((32, "answers, if they were independent"), (8, "tasks, whic
 # A second group, with weights in FP8, is a warning against quick conclusions:
 
 # %%
-rows = [
-    (weights, *(f"{recorded_answers(weights, config).right_answers} of 32" for config in Config))
-    for weights in Weights
-]
+rows = []
+for weights in Weights:
+    of_group = [recorded_answers(weights, config) for config in Config]
+    rows.append((weights, *(f"{grid.right_answers} of 32" for grid in of_group)))
 Table(("weights", *Config), rows)
 
 # %% [markdown]
@@ -535,8 +544,9 @@ for documents in Documents:
     added = added_by_retries(runs)
     print(f"{documents} documents: {len(runs)} tasks, {added.retries} retries")
     print(f"   added {shown(added.generation_s, 's', 2)} and {added.tokens} tokens")
-    print(f"   {shown(time_per_solved_task(runs), 's', 3)} a solved task (measured)")
-    print(f"   {shown(last_answer_per_solved_task(runs), 's', 3)} if failed answers are forgotten")
+    each, last = time_per_solved_task(runs), last_answer_per_solved_task(runs)
+    print(f"   {shown(each, 's', 3)} a solved task (measured)")
+    print(f"   {shown(last, 's', 3)} if failed answers are forgotten")
 
 # %% [markdown]
 # The last line is the mistake to avoid: whoever counts only the answer that was right makes the format look faster than it is. The new documents, not used before, needed no retry: both errors of the known ones are one document, run twice.
@@ -548,7 +558,7 @@ from lib.retries import expected_task_time
 
 for first, wrong in ((1.0, 0.05), (0.9, 0.25)):
     task = shown(expected_task_time(first, wrong, retry_s=first), "s", 3)
-    print(f"first answer in {first} s, wrong in {wrong:.0%}: a task takes {task} (assumed)")
+    print(f"first in {first} s, wrong in {wrong:.0%}: a task takes {task} (assumed)")
 
 # %% [markdown]
 # ### Which of the two
