@@ -9,6 +9,7 @@ from tests.claims import (
     section_8_1,
     section_8_2,
     section_8_3,
+    section_8_4_errors,
     section_8_4_offload,
     section_8_4_quality,
     section_8_4_quantization,
@@ -21,6 +22,7 @@ CLAIMS: tuple[Claim, ...] = (
     *section_8_2.CLAIMS,
     *section_8_3.CLAIMS,
     *section_8_4_quantization.CLAIMS,
+    *section_8_4_errors.CLAIMS,
     *section_8_4_offload.CLAIMS,
     *section_8_4_quality.CLAIMS,
 )
