@@ -25,6 +25,7 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
+from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
@@ -135,6 +136,7 @@ FIGURES = (
         "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
         {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
     ),
+    Entry("8-23", "group-formats", "8.4.2", group_formats, GROUP_FORMATS_EXPLORATION),
 )  # fmt: skip
 
 
