@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
 
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout
@@ -40,7 +41,7 @@ CURVE_PT = 72
 # The least room for the number of a layer.
 NUMBER_PT = 14
 SLOWEST, FASTEST, LINK_TICKS = 16, 900, (16, 32, 64, 128, 256, 450, 900)
-_CURVE_POINTS = 40
+_CURVE_POINTS = 25
 _OVER_HATCH = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.5}
 _ON_CARD, _HELD = "on_card", "held"
 _LOOK: dict[str, dict[str, Any]] = {
@@ -155,7 +156,8 @@ def _draw_lanes(axes: Axes, one: Prefetch, text: Mapping[str, str]) -> None:
         place(_HELD, Span(use.copied.end, use.computed.start), low, height)
         place("decode", use.computed, low, height)
     for role, corners in boxes.items():
-        axes.add_collection(PolyCollection(corners, **_LOOK[role]), autolim=False)
+        if corners:  # as one path, since each path of a collection would be hatched anew
+            axes.add_patch(PathPatch(Path.make_compound_path(*map(_closed, corners)), **_LOOK[role]))
     _number_layers(axes, one)
     names = {LINK_PT + LANE_PT / 2: text["link"], LAYERS_PT + LANE_PT / 2: text["layers"]}
     names |= {
@@ -166,6 +168,10 @@ def _draw_lanes(axes: Axes, one: Prefetch, text: Mapping[str, str]) -> None:
             name, (0, height), (-6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="right",
             va="center_baseline",
         )  # fmt: skip
+
+
+def _closed(corners: list[tuple[float, float]]) -> Path:
+    return Path([*corners, corners[0]], closed=True)
 
 
 def _number_layers(axes: Axes, one: Prefetch) -> None:

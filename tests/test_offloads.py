@@ -3,6 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -44,9 +45,14 @@ def readouts(figure: Entry, **settings: Any) -> dict[str, str]:
 
 def bars(page: Figure) -> list[tuple[float, float, float]]:
     """Lower edge, left and right end of each bar in the first box, the highest first."""
-    boxes = [found.get_paths() for found in page.axes[0].collections if isinstance(found, PolyCollection)]
-    extents = [path.get_extents() for paths in boxes for path in paths]
-    return sorted(((each.y0, each.x0, each.x1) for each in extents), key=lambda bar: (-bar[0], bar[1]))
+    axes = page.axes[0]
+    paths = [path for found in axes.collections if isinstance(found, PolyCollection) for path in found.get_paths()]
+    paths += [patch.get_path() for patch in axes.patches]
+    corners = [polygon for path in paths for polygon in path.to_polygons()]
+    ends = [(*np.min(each, axis=0), np.max(each, axis=0)[0]) for each in corners]
+    return sorted(
+        ((float(low), float(left), float(right)) for left, low, right in ends), key=lambda bar: (-bar[0], bar[1])
+    )
 
 
 @pytest.mark.parametrize("settings", MEMORY_SETTINGS)
