@@ -366,9 +366,9 @@ for link in (PCIE, NVLINK):
         print(f"{link.name:18} {buffers} buffer(s): a set {copy}, a pass {full}")
 
 # %% [markdown]
-# Over PCIe one set takes 4.72 ms. Between two offloaded layers there are three others and the layer that uses the buffer, 2.92 ms of work in all: whatever the number of buffers, compute waits. With two the link never rests, and the pass takes as long as its copies. With one the link rests as well, while a layer computes from the only buffer, and those rests come on top. Over NVLink-C2C a set takes 0.67 ms and is hidden in either case.
+# Over PCIe one set takes 4.72 ms, and a copy has only four layers to hide behind, 2.92 ms of work: compute waits, whatever the number of buffers. With two the link never rests, and the pass takes as long as its copies. With one the link rests as well, while a layer computes from the only buffer, and those rests come on top. Over NVLink-C2C a set takes 0.67 ms and is hidden in either case.
 #
-# Nor does one buffer put everything in series: it keeps the copy only from the compute of *its own* layer, and the three layers between still run beside it. What the second buffer buys is a slower link that still hides everything:
+# Nor does one buffer put everything in series: it keeps the copy only from the compute of *its own* layer, and the three layers between, 2.19 ms, still run beside it. What the second buffer buys is that a slower link still hides everything:
 
 # %%
 for buffers in (1, 2):
@@ -405,7 +405,7 @@ print(f"in time from {lowest_link(offload, steps, limit_s=7) / 1e9:.0f} GB/s")
 # %% [markdown]
 # What decides is the bytes of a step over the bandwidth. Overlap hides time; it moves no byte less.
 #
-# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe? It depends on whom you ask for the time of a step (8.2.2):
+# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe, with two buffers? It depends on whom you ask for the time of a step (8.2.2):
 
 # %%
 from lib.prefetch import hiding_prompt

@@ -149,6 +149,10 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     about(lambda: DECODE_NS / 1e6 / MODEL.layer_count, "decode of a layer", "0.729", "ms", 0.0005),
     about(lambda: at_work(1).copy_ns / 1e6, "copy of a set over PCIe", "4.72", "ms", 0.005),
+    about(
+        lambda: transfer_time(ffns().set_bytes, NVLINK.bandwidth_bytes_s) * 1e3,
+        "the same over NVLink-C2C", "0.67", "ms", 0.005,
+    ),
     about(lambda: sum(at_work(1).layer_ns[:4]) / 1e6, "decode of four layers", "2.92", "ms", 0.005),
     about(lambda: sum(at_work(1).layer_ns[:3]) / 1e6, "decode of three layers", "2.19", "ms", 0.005),
     about(lambda: at_work(1).pass_ns / 1e6, "step with one buffer", "49.0", "ms", 0.05),
