@@ -162,6 +162,7 @@ for model in (QWEN3_8B, preset("DeepSeek-V3")):
 from figures.explorer import explore
 
 explore("group-formats")
+
 # %% [markdown]
 # 34 and 18 bytes, not 32 and 16: per value 8.5 and 4.5 bits. Since every group has its scale, metadata grows with the context, too. For 8K tokens:
 #
@@ -172,6 +173,7 @@ explore("group-formats")
 # ### Which values suffer
 #
 # Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart.
+
 # %%
 from lib import codecs
 from lib.attention_error import Data, attention_error
