@@ -245,7 +245,7 @@ def _drawn(random: Random) -> Inputs:
     kv = layers * kv_bytes_per_token(model) // model.layer_count
     output_tokens = random.randint(64, 512)
     # Whether the second buffer costs an input state: drawn less often, as more of those suit.
-    is_dear = random.random() < 0.25
+    is_dear = random.random() < 0.15
     lengths = [
         length
         for length in range(4096, 16_385, 256)
