@@ -5,6 +5,7 @@ from functools import cache
 
 from lib import offload
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
+from lib.exercise_8_5 import BOOK as EXERCISE
 from lib.hardware import Link
 from lib.latency import throughput
 from lib.memory import KvPool
@@ -177,4 +178,15 @@ CLAIMS: tuple[Claim, ...] = (
     about(lambda: at_most_per_s(1), "one request, tokens at most", "23.5", "token/s", 0.05),
     about(lambda: at_most_per_s(2 * REQUESTS_TOGETHER), "eight requests, tokens at most", "188", "token/s", 0.5),
     same(lambda: ffns(part=Part.LAYER).set_bytes // MIB, "a whole layer", "368", "MiB", "8.4.3"),
+    same(
+        lambda: len(offload.every_nth(EXERCISE.layers, EXERCISE.every)), "sets of the exercise", "9", "layer",
+        "8.4.3-47", kind="input",
+    ),
+    same(lambda: EXERCISE.set_bytes / MIB, "a set of it", "288", "MiB", "8.4.3-48", kind="input"),
+    same(lambda: EXERCISE.input_state_bytes / MIB, "its input state", "1152", "MiB", "8.4.3-49", kind="input"),
+    same(lambda: EXERCISE.request_bytes / MIB, "its complete request", "1188", "MiB", "8.4.3-50", kind="input"),
+    same(lambda: EXERCISE.links_bytes_s[0] / GB, "its first link", "64", "GB/s", "8.4.3-51", kind="input"),
+    same(lambda: EXERCISE.links_bytes_s[1] / GB, "its other link", "450", "GB/s", "8.4.3-52", kind="input"),
+    same(lambda: offload.decode_steps(EXERCISE.output_tokens), "its steps", "255", "step", "8.4.3-53", kind="input"),
+    same(lambda: EXERCISE.limit_s, "its limit", "1", "s", "8.4.3-54", kind="input"),
 )  # fmt: skip
