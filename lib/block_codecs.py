@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # FP16 rounds to infinity from here on.
 SCALE_BEYOND_FP16 = 65_520
 # So many groups, and all that is made of them, stay in a core's second cache.
-_PIECE = 1024
+_PIECE = 2048
 # A nameless item of bytes moves in one go, and with it all codes of a group.
 _Q8_0 = np.dtype([("scale", "<f2"), ("codes", "V32")])
 _Q4_0 = np.dtype([("scale", "<f2"), ("codes", "V16")])
