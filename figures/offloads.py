@@ -287,6 +287,8 @@ def _why_copy_time_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "In a decode step there is no prompt."
     if moved == "requests" and not is_decode:
         return "The step holds one prompt and no request in decode."
+    if moved == "buffers":
+        return "The step takes no longer than its copies or its compute already; a further buffer cannot shorten it."
     return ""
 
 

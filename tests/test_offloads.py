@@ -50,9 +50,8 @@ def bars(page: Figure) -> list[tuple[float, float, float]]:
     paths += [patch.get_path() for patch in axes.patches]
     corners = [polygon for path in paths for polygon in path.to_polygons()]
     ends = [(*np.min(each, axis=0), np.max(each, axis=0)[0]) for each in corners]
-    return sorted(
-        ((float(low), float(left), float(right)) for left, low, right in ends), key=lambda bar: (-bar[0], bar[1])
-    )
+    found = [(float(low), float(left), float(right)) for left, low, right in ends]
+    return sorted(found, key=lambda bar: (-bar[0], bar[1]))
 
 
 @pytest.mark.parametrize("settings", MEMORY_SETTINGS)
@@ -176,6 +175,14 @@ def test_layers_in_a_row_are_as_many() -> None:
     assert readouts(LANES, **prefill, where=Placed.IN_A_ROW)["step with prefetch"] == "80.5 ms"
     assert readouts(LANES, where=Placed.IN_A_ROW, buffers=1)["all hidden from a link of"] == "never"
     assert prefetch(together, 26_260_000, PCIE.bandwidth_bytes_s).exposed_ns > 0
+
+
+def test_a_third_buffer_is_told_to_bring_nothing() -> None:
+    explorer = explore("copy-time")
+    explorer.widgets["buffers"].value = 3
+    assert explorer.line.endswith("a further buffer cannot shorten it.")
+    explorer.widgets["buffers"].value = 1
+    assert explorer.line == ""
 
 
 @pytest.mark.parametrize(
