@@ -22,6 +22,7 @@ from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
+from figures.rejections import DRAFT_A_EXPLORATION, DRAFT_B_EXPLORATION, draft_and_target
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -37,6 +38,7 @@ from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
+from lib.rejection_sampling import ALWAYS_B, A
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,11 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry("8-30", "draft-always-a", "8.5.1", draft_and_target, DRAFT_A_EXPLORATION),
+    Entry(
+        "8-31", "draft-always-b", "8.5.1", draft_and_target, DRAFT_B_EXPLORATION,
+        {"slug": "draft-always-b", "q_a": float(ALWAYS_B[A])},
+    ),
 )  # fmt: skip
 
 
