@@ -23,23 +23,31 @@ from lib import (
     block_reuse,
     broken_engine,
     cancellation,
+    confirmed_state,
     context_edit,
     copy_on_write,
     design_problem,
+    dflash,
+    draft_length,
+    draft_sources,
     exercise_8_1,
     five_requests,
     four_requests,
+    greedy_check,
     latency,
     memory,
     model,
+    ngram_draft,
     paged_attention,
     prefix_tree,
     prefix_value,
     reads,
+    rejection_sampling,
     scheduling,
     shapes,
     shortest_script,
     slo,
+    speculation,
     speculation_setup,
     state_cache,
     step_time,
@@ -47,14 +55,17 @@ from lib import (
 )
 from lib.checks import InputError
 from lib.design_problem import Prompt
+from lib.draft_sources import Order
 from lib.latency import InsertedAs
-from lib.paging import Findable
+from lib.paging import Findable, Pool
+from lib.rejection_sampling import ALWAYS_A, TARGET, Rule
 from lib.residency import Gate
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
 LOAD = allotment.Load()
 PREFIX = prefix_value.prefix_of(2048)
+POOL, ROUND = Pool(4), draft_length.RoundTime(0.02)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
 
 # A call of each function that is right, from which one argument at a time is made wrong.
@@ -180,6 +191,44 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
         "block_tokens": 16,
     },
+    greedy_check.take_room: {"pool": POOL, "sequence": POOL.admit([1]), "draft_tokens": 1},
+    greedy_check.example: {"draft_tokens": 4, "differs_at": 3},
+    confirmed_state.plain_text: {"tokens": 9, "seed": 8},
+    confirmed_state.text_through_drafts: {"tokens": 9, "seed": 8, "draft_tokens": 2},
+    rejection_sampling.acceptance_probability: {"target": TARGET, "draft": ALWAYS_A, "token": 0},
+    rejection_sampling.position_law: {"target": TARGET, "draft": ALWAYS_A, "rule": Rule.FROM_TARGET},
+    rejection_sampling.output_law: {"target": TARGET, "draft": ALWAYS_A, "rule": Rule.FROM_TARGET},
+    rejection_sampling.round_law: {"target": lambda _: TARGET, "draft": lambda _: ALWAYS_A, "draft_tokens": 2},
+    rejection_sampling.text_law: {
+        "target": lambda _: TARGET, "draft": lambda _: ALWAYS_A, "draft_tokens": 2, "tokens": 2,
+    },
+    rejection_sampling.sample_round: {
+        "target": lambda _: TARGET, "draft": lambda _: ALWAYS_A, "draft_tokens": 2,
+        "generator": np.random.default_rng(8),
+    },
+    rejection_sampling.sample_positions: {
+        "target": TARGET, "draft": ALWAYS_A, "samples": 9, "seed": 8, "rule": Rule.RESIDUAL,
+    },
+    speculation.at_every_position: {"acceptance": 0.5, "draft_tokens": 4},
+    speculation.expected_rounds: {"acceptance": (0.5,), "outputs": 9},
+    speculation.plain_time: {"outputs": 9, "plain_s": 0.02},
+    speculation.extra_verify_flops: {"draft_tokens": 4, "context": 2048},
+    speculation.extra_verify_s: {"draft_tokens": 4, "context": 2048},
+    draft_sources.passes: {"order": Order.SERIAL, "draft_tokens": 4},
+    draft_sources.pass_time: {"weight_bytes": 10**9, "bytes_s": 10**11},
+    draft_sources.drafting_time: {
+        "order": Order.SERIAL, "draft_tokens": 4, "weight_bytes": 10**9, "bytes_s": 10**11,
+    },
+    dflash.recorded_rounds: {"draft_tokens": 7, "task": "short_math"},
+    dflash.traced_rounds: {"draft_tokens": 7},
+    dflash.delivered: {"draft_tokens": 7, "task": "short_math"},
+    draft_length.s_per_output: {"acceptance": (0.5, 0.5), "round_time": ROUND, "draft_tokens": 2},
+    draft_length.one_more: {"acceptance": (0.5, 0.5), "round_time": ROUND, "draft_tokens": 1},
+    draft_length.next_length: {"history": [], "longest": 4, "round_time": ROUND, "window": 4},
+    draft_length.draw_rounds: {
+        "passages": [draft_length.Passage(9, (0.5, 0.5))], "length_after": lambda _: 2, "seed": 8,
+    },
+    ngram_draft.write: {"text": ngram_draft.serving_text(), "last": 2, "draft_tokens": 4, "known": 500},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -267,6 +316,31 @@ ZERO_MAKES_NO_SENSE = (
     (speculation_setup.blocks_beside_draft, "memory_bytes"),
     (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
     (speculation_setup.blocks_beside_draft, "block_tokens"),
+    (greedy_check.take_room, "draft_tokens"),
+    (greedy_check.example, "draft_tokens"),
+    (greedy_check.example, "differs_at"),
+    (confirmed_state.plain_text, "tokens"),
+    (confirmed_state.text_through_drafts, "tokens"),
+    (confirmed_state.text_through_drafts, "draft_tokens"),
+    (rejection_sampling.round_law, "draft_tokens"),
+    (rejection_sampling.text_law, "draft_tokens"),
+    (rejection_sampling.text_law, "tokens"),
+    (rejection_sampling.sample_round, "draft_tokens"),
+    (rejection_sampling.sample_positions, "samples"),
+    (speculation.at_every_position, "draft_tokens"),
+    (speculation.expected_rounds, "outputs"),
+    (speculation.plain_time, "outputs"),
+    (speculation.extra_verify_s, "draft_tokens"),
+    (draft_sources.passes, "draft_tokens"),
+    (draft_sources.pass_time, "weight_bytes"),
+    (draft_sources.pass_time, "bytes_s"),
+    (draft_length.s_per_output, "draft_tokens"),
+    (draft_length.one_more, "draft_tokens"),
+    (draft_length.next_length, "longest"),
+    (draft_length.next_length, "window"),
+    (ngram_draft.write, "last"),
+    (ngram_draft.write, "draft_tokens"),
+    (ngram_draft.write, "known"),
 )
 
 
