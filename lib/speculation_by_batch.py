@@ -6,13 +6,19 @@ Source: section 8.5.4.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
 
 from lib.checks import InputError, keep_whole, whole
 from lib.speculation import expected_outputs
 from lib.speculation_setup import Drafter
-from lib.step_time import MOST_TOKENS, StepTime, decode_plan, equal_requests, step_plan, verifying
+from lib.step_time import MOST_TOKENS, NS, Device, StepPlan, StepTime, decode_plan, equal_requests, step_plan, verifying
 
-MOST_BATCH = 2**16
+# A context so short that reading its KV takes less than computing: there a batch uses up what the device can compute.
+SHORT_CONTEXT = 128
+
+MOST_BATCH = 2**13
 
 
 @dataclass(frozen=True)
@@ -42,17 +48,15 @@ class SpeculativeDecode:
 
     def round_ns(self, batch: int) -> int:
         """A step of so many requests that verifies a draft of each, and the making of these drafts before it."""
-        requests, drafted = whole("batch", batch, 1, MOST_BATCH), len(self.acceptance)
-        each = (1 + drafted, self.context)
-        verified = self.step_time(equal_requests(requests, verifying(step_plan(each), drafted)))
-        if self.drafter is None:
-            return verified
-        passes = (equal_requests(requests, plan) for plan in self.drafter.passes([each]))
-        return sum(map(self.drafter.step_time, passes)) + verified
+        requests, (verified, passes) = whole("batch", batch, 1, MOST_BATCH), self._of_one
+        drafting_ns = (
+            sum(self.drafter.step_time(equal_requests(requests, each)) for each in passes) if self.drafter else 0
+        )
+        return drafting_ns + self.step_time(equal_requests(requests, verified))
 
     def time_ratio(self, batch: int) -> float:
         """Time per output with drafts over that without, at so many requests: below 1 drafts pay."""
-        return self.round_ns(batch) / expected_outputs(self.acceptance) / self.plain_ns(batch)
+        return self.round_ns(batch) / self._outputs / self.plain_ns(batch)
 
     def stops_paying_at(self, most_batch: int) -> int | None:
         """The smallest batch at which drafts do not pay; None if they pay at each one up to `most_batch`.
@@ -61,3 +65,28 @@ class SpeculativeDecode:
         """
         most = whole("most_batch", most_batch, 1, MOST_BATCH)
         return next((batch for batch in range(1, most + 1) if self.time_ratio(batch) >= 1), None)
+
+    @cached_property
+    def _outputs(self) -> float:
+        return expected_outputs(self.acceptance)
+
+    @cached_property
+    def _of_one(self) -> tuple[StepPlan, list[StepPlan]]:
+        """What one request brings into a round, and into the passes that make its draft."""
+        rows = (1 + len(self.acceptance), self.context)
+        passes = self.drafter.passes([rows]) if self.drafter else []
+        return verifying(step_plan(rows), len(self.acceptance)), passes
+
+
+def context_that_always_pays(device: Device, acceptance: tuple[float, ...]) -> int | None:
+    """The smallest context from which drafts that take no time pay at every batch; None if there is none.
+
+    From there on, to verify a request's draft takes less than E[N] times the read of its KV, so that no number of
+    requests uses up what the device can compute. Raises InputError for what are no probabilities.
+    """
+    outputs, drafted = Fraction(expected_outputs(acceptance)), len(acceptance)
+    verified = verifying(step_plan((1 + drafted, 0)), drafted)
+    compute_ns = Fraction(device.flop(verified) * NS, device.flop_s)
+    compute_growth = Fraction((1 + drafted) * device.flop_per_pair * NS, device.flop_s)
+    read_growth = outputs * Fraction(device.kv_bytes_per_token * NS, device.bytes_s)
+    return None if read_growth <= compute_growth else ceil(compute_ns / (read_growth - compute_growth))

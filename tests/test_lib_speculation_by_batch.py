@@ -9,7 +9,7 @@ from lib.checks import InputError
 from lib.four_requests import HOST_NS
 from lib.scheduling import Request, continuous, walk
 from lib.speculation import at_every_position, expected_outputs
-from lib.speculation_by_batch import SpeculativeDecode
+from lib.speculation_by_batch import MOST_BATCH, SHORT_CONTEXT, SpeculativeDecode, context_that_always_pays
 from lib.speculation_setup import Drafter, GivenAcceptance, SpeculationSetup
 from lib.step_time import FIT, Fit, LaunchBound, StepTime, device
 
@@ -61,7 +61,7 @@ def test_at_8k_of_context_reading_kv_leaves_room_for_drafts_at_every_batch() -> 
 
 
 def test_at_a_short_context_or_with_a_quick_host_they_stop_paying() -> None:
-    short = replace(SpeculativeDecode(8192, LIKELY, LAUNCH_BOUND), context=128)
+    short = replace(SpeculativeDecode(8192, LIKELY, LAUNCH_BOUND), context=SHORT_CONTEXT)
     assert short.time_ratio(1) == pytest.approx(1 / expected_outputs(LIKELY))
     stops = short.stops_paying_at(MOST)
     sooner = replace(short, step_time=device()).stops_paying_at(MOST)
@@ -70,6 +70,22 @@ def test_at_a_short_context_or_with_a_quick_host_they_stop_paying() -> None:
     assert stops is not None and sooner is not None and unlikely is not None and longer is not None
     assert longer < unlikely < sooner < stops
     assert short.time_ratio(MOST) == pytest.approx(5 / expected_outputs(LIKELY), rel=0.01)
+
+
+@pytest.mark.parametrize("acceptance", [LIKELY, at_every_position(0.25, 4), at_every_position(0.25, 15), (0.9, 0.1)])
+def test_from_some_context_on_reading_kv_takes_longer_than_any_verification(acceptance: tuple[float, ...]) -> None:
+    found = context_that_always_pays(device(), acceptance)
+    assert found is not None
+    for model in (device(), LAUNCH_BOUND):
+        assert SpeculativeDecode(found, acceptance, model).time_ratio(MOST_BATCH) < 1
+        assert SpeculativeDecode(found, acceptance, model).stops_paying_at(MOST) is None
+    assert SpeculativeDecode(found * 9 // 10, acceptance, device()).time_ratio(MOST_BATCH) > 1
+
+
+def test_a_draft_that_reads_next_to_nothing_never_pays_at_every_batch() -> None:
+    no_kv = replace(device(), kv_bytes_per_token=0)
+    assert context_that_always_pays(no_kv, LIKELY) is None
+    assert SpeculativeDecode(2**20, LIKELY, no_kv).time_ratio(MOST_BATCH) > 1
 
 
 def test_a_draft_that_takes_longer_than_it_saves_never_pays() -> None:
