@@ -185,6 +185,12 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "queue": 0.1, "interval": 0.02, "outputs": 10, "inserted": 1, "inserted_as": InsertedAs.OWN_PASS,
         "prompt": Prompt.LONG, "deadline": 7,
     },
+    step_time.equal_requests: {"batch": 4, "plan": step_time.NOBODY},
+    step_time.verifying: {"plan": step_time.step_plan((5, 8)), "drafted": 4},
+    speculation_setup.blocks_beside_draft: {
+        "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
+        "block_tokens": 16,
+    },
     greedy_check.take_room: {"pool": POOL, "sequence": POOL.admit([1]), "draft_tokens": 1},
     greedy_check.example: {"draft_tokens": 4, "differs_at": 3},
     confirmed_state.plain_text: {"tokens": 9, "seed": 8},
@@ -223,12 +229,6 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
         "passages": [draft_length.Passage(9, (0.5, 0.5))], "length_after": lambda _: 2, "seed": 8,
     },
     ngram_draft.write: {"text": ngram_draft.serving_text(), "last": 2, "draft_tokens": 4, "known": 500},
-    step_time.equal_requests: {"batch": 4, "plan": step_time.NOBODY},
-    step_time.verifying: {"plan": step_time.step_plan((5, 8)), "drafted": 4},
-    speculation_setup.blocks_beside_draft: {
-        "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
-        "block_tokens": 16,
-    },
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -313,6 +313,9 @@ ZERO_MAKES_NO_SENSE = (
     (prefix_value.prefix_of, "efficiency"),
     (design_problem.timed_request, "outputs"),
     (design_problem.timed_request, "deadline"),
+    (speculation_setup.blocks_beside_draft, "memory_bytes"),
+    (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
+    (speculation_setup.blocks_beside_draft, "block_tokens"),
     (greedy_check.take_room, "draft_tokens"),
     (greedy_check.example, "draft_tokens"),
     (greedy_check.example, "differs_at"),
@@ -338,9 +341,6 @@ ZERO_MAKES_NO_SENSE = (
     (ngram_draft.write, "last"),
     (ngram_draft.write, "draft_tokens"),
     (ngram_draft.write, "known"),
-    (speculation_setup.blocks_beside_draft, "memory_bytes"),
-    (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
-    (speculation_setup.blocks_beside_draft, "block_tokens"),
 )
 
 
