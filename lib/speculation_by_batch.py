@@ -89,4 +89,4 @@ def context_that_always_pays(device: Device, acceptance: tuple[float, ...]) -> i
     compute_ns = Fraction(device.flop(verified) * NS, device.flop_s)
     compute_growth = Fraction((1 + drafted) * device.flop_per_pair * NS, device.flop_s)
     read_growth = outputs * Fraction(device.kv_bytes_per_token * NS, device.bytes_s)
-    return None if read_growth <= compute_growth else ceil(compute_ns / (read_growth - compute_growth))
+    return None if outputs == 1 or read_growth <= compute_growth else ceil(compute_ns / (read_growth - compute_growth))

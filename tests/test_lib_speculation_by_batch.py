@@ -88,6 +88,12 @@ def test_a_draft_that_reads_next_to_nothing_never_pays_at_every_batch() -> None:
     assert SpeculativeDecode(2**20, LIKELY, no_kv).time_ratio(MOST_BATCH) > 1
 
 
+def test_a_draft_of_which_nothing_is_accepted_pays_at_no_context() -> None:
+    hopeless = at_every_position(0, 4)
+    assert context_that_always_pays(device(), hopeless) is None
+    assert SpeculativeDecode(2**20, hopeless, device()).stops_paying_at(MOST) == 1
+
+
 def test_a_draft_that_takes_longer_than_it_saves_never_pays() -> None:
     slow = SpeculativeDecode(2048, at_every_position(0.25, 4), LAUNCH_BOUND, Drafter(Fit(9 * 10**6, 0, 0)))
     assert slow.stops_paying_at(MOST) == 1
