@@ -15,6 +15,7 @@ from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
+from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
@@ -120,6 +121,7 @@ FIGURES = (
         "8-31", "draft-always-b", "8.5.1", draft_and_target, DRAFT_B_EXPLORATION,
         {"slug": "draft-always-b", "q_a": float(ALWAYS_B[A])},
     ),
+    Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
 )  # fmt: skip
 
 

@@ -79,6 +79,7 @@ ZERO_MAKES_NO_SENSE = {
     "prefix-tree": ("rounds",),
     "context-edits": ("summary",),
     "agent-rounds": ("pool",),
+    "speculation-under-load": ("draft_tokens", "pool_bytes"),
 }
 
 
