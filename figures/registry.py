@@ -22,6 +22,7 @@ from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
+from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
@@ -32,6 +33,7 @@ from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
+from figures.rejections import DRAFT_A_EXPLORATION, DRAFT_B_EXPLORATION, draft_and_target
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
     CHUNKED_EXPLORATION,
@@ -48,6 +50,7 @@ from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
 from lib.quality import Config
+from lib.rejection_sampling import ALWAYS_B, A
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,12 @@ FIGURES = (
         "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
         {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
     ),
+    Entry("8-30", "draft-always-a", "8.5.1", draft_and_target, DRAFT_A_EXPLORATION),
+    Entry(
+        "8-31", "draft-always-b", "8.5.1", draft_and_target, DRAFT_B_EXPLORATION,
+        {"slug": "draft-always-b", "q_a": float(ALWAYS_B[A])},
+    ),
+    Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
 )  # fmt: skip
 
 

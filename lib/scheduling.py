@@ -205,12 +205,8 @@ class _Running:
 
     @property
     def draft_tokens(self) -> int:
-        """Tokens of a draft that it could use: none beyond the last output that it may declare."""
-        return min(self.longest_draft, self.request.declared_output - self.outputs - 1) if self.decodes else 0
-
-    def drafted(self, new: int) -> int:
-        """How many of so many new tokens are drafted: those beyond what is known."""
-        return max(0, self.computed + new - self.known)
+        """Tokens of a draft that it could use in decode: none reaches beyond the last output that it declares."""
+        return min(self.longest_draft, self.request.declared_output - self.outputs - 1)
 
     def is_cancelled(self, now: int) -> bool:
         return self.request.cancel_ns is not None and self.request.cancel_ns <= now
@@ -268,13 +264,12 @@ def walk(
         for one in newcomers:
             assert one is waiting.popleft()
             started[one.place] = step if started[one.place] < 0 else started[one.place]
+        drafts = {one: new - 1 for one, new in given.items() if new > 1 and one.decodes}
         if kv:
             for one in running:
-                new = given.get(one, 0)
-                kv.grow(one.place, one.computed + new, one.drafted(new))
+                kv.grow(one.place, one.computed + given.get(one, 0), drafts.get(one, 0))
             kv.note_peak()
         running += newcomers
-        drafts = {one: drafted for one, new in given.items() if (drafted := one.drafted(new))}
         drafting = speculation.drafting_ns([(given[one], one.computed) for one in drafts])
         plan = step_plan(*((new, one.computed) for one, new in given.items()))
         duration = drafting + step_time(verifying(plan, sum(drafts.values())))
@@ -383,8 +378,8 @@ def _hand_out(running: Sequence[_Running], newcomers: Sequence[_Running], policy
     left, given, still_to_come = policy.most_per_step, {}, len(decodes)
     for one in turn[policy.order]:
         new = min(one.known - one.computed, policy.most_per_request, left)
-        still_to_come -= one.decodes
-        if one.draft_tokens and new:  # each in decode that is still to come keeps a token
+        if one.decodes and one.longest_draft:
+            still_to_come -= 1  # each of those keeps a token
             new += max(0, min(one.draft_tokens, policy.most_per_request - new, left - new - still_to_come))
         if new:
             given[one] = new

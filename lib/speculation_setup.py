@@ -57,6 +57,7 @@ class GivenAcceptance(Acceptance):
         return self.length
 
     def accepted(self, place: int, number: int) -> int:
+        """As the rows say, from their beginning again where they end."""
         row = self.rounds[place % len(self.rounds)]
         return row[number % len(row)]
 
@@ -84,6 +85,7 @@ class DrawnAcceptance(Acceptance):
         return len(self.probabilities)
 
     def accepted(self, place: int, number: int) -> int:
+        """Drawn from a generator of this round's own."""
         random = Random((self.seed * MOST_ROUNDS + place) * MOST_ROUNDS + number).random
         drawn = (random() for _ in self.probabilities)
         return sum(takewhile(bool, map(lt, drawn, self.probabilities)))

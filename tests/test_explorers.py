@@ -83,6 +83,7 @@ ZERO_MAKES_NO_SENSE = {
     "copy-time": ("link_bytes_s", "requests", "every", "prompt_tokens", "tokens_per_step", "buffers"),
     "copy-and-compute": ("link_bytes_s", "buffers", "every", "prompt_tokens"),
     "group-formats": ("code_bits",),
+    "speculation-under-load": ("draft_tokens", "pool_bytes"),
 }
 
 

@@ -1,8 +1,6 @@
 """Speculation inside the scheduler: rounds worked by hand, what holds for any run, and a plain run beside it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from itertools import product
 from math import ceil, prod
 from random import Random
@@ -13,14 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib import dflash
 from lib.bill import Account, bill
 from lib.checks import InputError
 from lib.fast_forward import simulate
+from lib.model import QWEN3_8B, kv_bytes_per_token
 from lib.paging import Findable
+from lib.records import record
 from lib.replay import replay
 from lib.residency import PoolSetup
 from lib.schedule import Part, Round, Schedule
 from lib.scheduling import Order, Policy, Request, chunked, continuous, walk
+from lib.speculation import Speculation, expected_rounds, output_distribution
 from lib.speculation_setup import (
     PLAIN,
     Acceptance,
@@ -31,12 +33,14 @@ from lib.speculation_setup import (
     blocks_beside_draft,
 )
 from lib.step_time import FIT, Fit, device, step_plan, verifying
+from lib.units import GIB
 from tests.loads import MODELS, random_policy, random_pool, random_pooled_load
 from tests.plain_speculation import plain_run
 
 SEEDS = st.integers(0, 10**6)
 STEP = Fit(10, 0, 0)
 MS = 10**6
+TASK = "short_math"
 
 
 def drafts(length: int, *accepted: int) -> SpeculationSetup:
@@ -352,32 +356,46 @@ def test_with_all_accepted_each_round_gives_one_more_than_its_draft(length: int)
         assert rounds_of(GivenAcceptance(length, ((length,),)), outputs) == ceil((outputs - 1) / (length + 1))
 
 
-def expected_rounds(chances: Sequence[Fraction], outputs: int) -> Fraction:
-    """R(n) = 1 + sum over k of P(N = k) R(n - k)."""
-    if outputs <= 0:
-        return Fraction(0)
-    return 1 + sum(chance * expected_rounds(chances, outputs - place) for place, chance in enumerate(chances, 1))
-
-
 def test_over_all_outcomes_the_rounds_are_those_expected() -> None:
-    each = (Fraction(3, 4), Fraction(1, 3))
-    chances = [1 - each[0], each[0] * (1 - each[1]), each[0] * each[1]]
-    outputs = 6  # the prompt gives one, so five more in at most five rounds
+    probabilities, outputs = (0.75, 0.5), 6  # the prompt gives one output, five more come in at most five rounds
+    chances = output_distribution(probabilities)
     total = sum(
         prod(chances[accepted] for accepted in counts) * rounds_of(GivenAcceptance(2, (counts,)), outputs)
         for counts in product(range(3), repeat=outputs - 1)
     )
-    assert total == expected_rounds(chances, outputs - 1)
+    assert total == expected_rounds(probabilities, outputs - 1), "each probability is a binary fraction"
 
 
 def test_drawn_rounds_are_near_those_expected() -> None:
     probabilities, outputs = (0.75, 0.5, 0.25), 20
-    reached = [prod(probabilities[:place]) for place in range(4)] + [0]
-    chances = [Fraction(reached[place] - reached[place + 1]) for place in range(4)]
     drawn = [rounds_of(DrawnAcceptance(probabilities, seed), outputs) for seed in range(2000)]
     spread = (sum((each - mean(drawn)) ** 2 for each in drawn) / len(drawn)) ** 0.5
-    assert abs(mean(drawn) - expected_rounds(chances, outputs - 1)) < 4 * spread / len(drawn) ** 0.5
+    assert abs(mean(drawn) - expected_rounds(probabilities, outputs - 1)) < 4 * spread / len(drawn) ** 0.5
     assert spread > 0.5
+
+
+@pytest.mark.parametrize("acceptance", [(0.25,) * 4, (0.75,) * 4])
+def test_a_single_request_takes_its_rounds_at_the_time_of_one(acceptance: tuple[float, ...]) -> None:
+    """Over a long answer its time per output is that of the closed form, where a step takes the same time always."""
+    plain_ns, query_ns, outputs = 26 * MS, MS // 10, 4000
+    setup = SpeculationSetup(DrawnAcceptance(acceptance, seed=1), Drafter(Fit(query_ns, 0, 0)))
+    run = walk([Request(0, 8, outputs)], continuous(1), Fit(plain_ns, 0, 0), speculation=setup)
+    closed = Speculation(acceptance, query_ns / 1e9, plain_ns / 1e9, plain_ns / 1e9)
+    rounds = len(run.rounds[0])
+    without_draft = run.step_count - rounds
+    assert run.total_ns == rounds * (query_ns + plain_ns) + without_draft * plain_ns
+    assert (run.total_ns - plain_ns) / 1e9 == pytest.approx(closed.time_of(outputs - 1), rel=0.03)
+    assert run.total_ns / outputs / 1e9 == pytest.approx(closed.s_per_output, rel=0.03)
+
+
+@pytest.mark.parametrize("length", [dflash.K7, dflash.K15])
+def test_recorded_rounds_deliver_in_the_engine_what_they_delivered(length: int) -> None:
+    answer = record("dflash_tasks").one(task=TASK)
+    accepted = tuple(each.accepted for each in dflash.recorded_rounds(length, TASK))
+    request = Request(0, answer["input_tokens"], answer["output_tokens"], max_output=512)
+    run = walk([request], continuous(1), STEP, speculation=drafts(length, *accepted))
+    assert tuple(each.outputs for each in run.rounds[0]) == dflash.delivered(length, TASK)
+    assert run.step_count == 1 + len(accepted)
 
 
 def test_draws_depend_on_request_and_round_alone() -> None:
@@ -403,6 +421,15 @@ def test_a_draft_network_takes_its_weights_and_its_kv_off_the_pool() -> None:
     assert blocks_beside_draft(1000, 100, 10, 0, 2) == 45
     assert blocks_beside_draft(1000, 100, 10, 5, 2) == 30
     assert blocks_beside_draft(1000, 1000, 10, 5, 2) == 0
+    of_target = kv_bytes_per_token(QWEN3_8B)
+    both = of_target, dflash.kv_bytes_of_both() - of_target
+    pool_bytes = 10 * GIB
+    alone, beside = (
+        blocks_beside_draft(pool_bytes, weights, of_target, of_draft)
+        for weights, of_draft in ((0, 0), (dflash.weight_bytes(), both[1]))
+    )
+    assert alone == pool_bytes // (16 * of_target)
+    assert beside == (pool_bytes - dflash.weight_bytes()) // (16 * dflash.kv_bytes_of_both()) < alone
 
 
 WRONG = (

@@ -1,14 +1,17 @@
 """Numbers of section 8.5 and of the footnotes that belong to it."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from lib import dflash, draft_sources, ngram_draft, speculation
 from lib.acceptance import acceptance_by_position
+from lib.design_problem import INSTANCE
 from lib.dflash import K7, K15, PLAIN
 from lib.draft_length import CAPTURED, VERIFIED
 from lib.draft_sources import Order, Stage, drafting_time, pass_time, passes
+from lib.four_requests import HOST_NS
 from lib.greedy_check import GreedyCheck, example
 from lib.model import kv_bytes_per_token
 from lib.records import record
@@ -41,12 +44,15 @@ from lib.speculation import (
     plain_time,
     time_per_output,
 )
-from lib.step_time import MFU, decode_plan
+from lib.speculation_by_batch import SHORT_CONTEXT, SpeculativeDecode, context_that_always_pays
+from lib.speculation_setup import blocks_beside_draft
+from lib.step_time import MFU, LaunchBound, decode_plan, device
 from lib.units import GB, GIB
 from tests.claims.claim import Claim
 
 LENGTH, CONTEXT = speculation.DRAFT_TOKENS, BASELINE["context_tokens"]
 AAAA, BBBB = (Speculation(at_every_position(a, LENGTH), QUERY_S) for a in (ACCEPTS_A, ACCEPTS_B))
+MOST_IN_STEP = 1024
 MATH, LOOK_UP = "short_math", "short_lookup"
 
 
@@ -133,6 +139,25 @@ def looked_up() -> tuple[ngram_draft.LookedUp, ...]:
 
 def of_figure() -> GreedyCheck:
     return example()
+
+
+def stops_at(context: int, accepted: float, host_ns: int = HOST_NS) -> float:
+    """The batch at which drafts that take no time stop paying; NaN where they pay at each one."""
+    acceptance = at_every_position(accepted, LENGTH)
+    found = SpeculativeDecode(context, acceptance, LaunchBound(host_ns, device())).stops_paying_at(MOST_IN_STEP)
+    return math.nan if found is None else found
+
+
+def always_pays_from(accepted: float) -> float:
+    found = context_that_always_pays(device(), at_every_position(accepted, LENGTH))
+    return math.nan if found is None else found
+
+
+def blocks_at_12_gib(has_draft: bool) -> int:
+    """Blocks of the pool of section 8.0, which may have to hold the draft network, too."""
+    of_target = kv_bytes_per_token(INSTANCE.model)
+    weights, of_draft = (dflash.weight_bytes(), dflash.kv_bytes_of_both() - of_target) if has_draft else (0, 0)
+    return blocks_beside_draft(INSTANCE.kv_pool_bytes, weights, of_target, of_draft)
 
 
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
@@ -299,4 +324,12 @@ CLAIMS = (
     near(lambda: acceptance(K7, 1), "first token accepted, K7", "0.93", "", "8.5.4"),
     near(lambda: acceptance(K7, 3), "third token accepted, K7", "1.00", "", "8.5.4"),
     near(lambda: acceptance(K7, 7), "seventh token accepted, K7", "0.73", "", "8.5.4"),
+    same(lambda: SHORT_CONTEXT, "a short context", "128", "token", "8.5.4", kind="input"),
+    same(lambda: stops_at(SHORT_CONTEXT, ACCEPTS_A), "where AAAA stops paying there", "143", "requests", "8.5.4"),
+    same(lambda: stops_at(SHORT_CONTEXT, ACCEPTS_B), "where BBBB stops paying there", "327", "requests", "8.5.4"),
+    same(lambda: stops_at(SHORT_CONTEXT, ACCEPTS_B, 0), "the same without a host", "206", "requests", "8.5.4"),
+    same(lambda: always_pays_from(ACCEPTS_A), "context from which AAAA always pays", "1,515", "token", "8.5.4"),
+    same(lambda: always_pays_from(ACCEPTS_B), "context from which BBBB always pays", "641", "token", "8.5.4"),
+    same(lambda: blocks_at_12_gib(False), "blocks in 12 GiB", "5,461", "blocks", "8.5.4"),
+    same(lambda: blocks_at_12_gib(True), "blocks in 12 GiB beside the draft network", "4,014", "blocks", "8.5.4"),
 )  # fmt: skip
