@@ -24,6 +24,7 @@ from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
 from figures.exploration import Exploration
+from figures.greedy_checks import GREEDY_EXPLORATION, greedy_check
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
@@ -32,6 +33,7 @@ from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
+from figures.query_costs import QUERY_COST_EXPLORATION, query_cost
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
 from figures.rejections import DRAFT_A_EXPLORATION, DRAFT_B_EXPLORATION, draft_and_target
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
@@ -146,6 +148,8 @@ FIGURES = (
         {"slug": "draft-always-b", "q_a": float(ALWAYS_B[A])},
     ),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry("8-29", "greedy-check", "8.5.1", greedy_check, GREEDY_EXPLORATION),
+    Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
 )  # fmt: skip
 
 

@@ -84,6 +84,8 @@ ZERO_MAKES_NO_SENSE = {
     "copy-and-compute": ("link_bytes_s", "buffers", "every", "prompt_tokens"),
     "group-formats": ("code_bits",),
     "speculation-under-load": ("draft_tokens", "pool_bytes"),
+    "greedy-check": ("draft_tokens", "differs_at"),
+    "query-cost": ("draft_tokens", "plain_s"),
 }
 
 
