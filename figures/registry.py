@@ -142,14 +142,14 @@ FIGURES = (
         "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
         {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
     ),
+    Entry("8-29", "greedy-check", "8.5.1", greedy_check, GREEDY_EXPLORATION),
     Entry("8-30", "draft-always-a", "8.5.1", draft_and_target, DRAFT_A_EXPLORATION),
     Entry(
         "8-31", "draft-always-b", "8.5.1", draft_and_target, DRAFT_B_EXPLORATION,
         {"slug": "draft-always-b", "q_a": float(ALWAYS_B[A])},
     ),
-    Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
-    Entry("8-29", "greedy-check", "8.5.1", greedy_check, GREEDY_EXPLORATION),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
+    Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
 )  # fmt: skip
 
 
