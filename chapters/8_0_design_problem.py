@@ -195,7 +195,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # **[8.4 Compression and offloading](8_4_compression_and_offload.ipynb)** · 8.4.1 Quantised weights · 8.4.2 Smaller KV and what reading it costs · 8.4.3 Offloaded weights and
 # prefetching · 8.4.4 Capacity and speed, at what quality
 #
-# **8.5 Speculative decoding** · 8.5.1 Draft, verify, go back · 8.5.2 Time and outputs of a round · 8.5.3 Where drafts come
+# **[8.5 Speculative decoding](8_5_speculative_decoding.ipynb)** · 8.5.1 Draft, verify, go back · 8.5.2 Time and outputs of a round · 8.5.3 Where drafts come
 # from · 8.5.4 Draft length under load
 #
 # **8.6 Performance under load, and the choice** · 8.6.1 Arrivals, queues, admission · 8.6.2 Goodput: right and in time · 8.6.3 Configuration, card and the
