@@ -16,11 +16,13 @@ from figures.chunks import CHUNKS_EXPLORATION, chunk_times
 from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.exploration import Exploration
+from figures.greedy_checks import GREEDY_EXPLORATION, greedy_check
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
+from figures.query_costs import QUERY_COST_EXPLORATION, query_cost
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
 from figures.releases import CANCEL_EXPLORATION, COUNTS_EXPLORATION, cancel_and_release, reference_counts
 from figures.schedules import (
@@ -113,6 +115,8 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry("8-29", "greedy-check", "8.5.1", greedy_check, GREEDY_EXPLORATION),
+    Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
 )  # fmt: skip
 
 

@@ -79,6 +79,8 @@ ZERO_MAKES_NO_SENSE = {
     "prefix-tree": ("rounds",),
     "context-edits": ("summary",),
     "agent-rounds": ("pool",),
+    "greedy-check": ("draft_tokens", "differs_at"),
+    "query-cost": ("draft_tokens", "plain_s"),
 }
 
 
