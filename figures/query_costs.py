@@ -56,6 +56,7 @@ class Draft:
 
     @property
     def name(self) -> str:
+        """The letters themselves, as the chapter writes them, or how many there are."""
         length = len(self.rounds.acceptance)
         return self.letter * length if length <= LONGEST_SPELLED else f"{length} × {self.letter}"
 
@@ -66,6 +67,7 @@ class Draft:
         return longest if longest > 0 else None
 
     def ms_per_output(self, query_ms: float) -> float:
+        """What an output takes with a query of so many ms."""
         return (query_ms + 1e3 * self.rounds.verify_s) / self.rounds.outputs_per_round
 
 
