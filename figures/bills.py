@@ -43,6 +43,8 @@ Corners = list[tuple[float, float]]
 ROOM = 1.2
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
+# Nobody makes drafts here.
+_ACCOUNTS = [account for account in Account if account != Account.DRAFTS]
 # Decodes of others look like decodes, prompts of others like all that is foreign.
 OTHERS_PROMPTS = "prompts of others"
 _LOOK: dict[str, dict[str, Any]] = {
@@ -105,7 +107,7 @@ def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
     paid = bill(schedule, place_of(schedule, one_of("request", request, example.NAMES)))
     prompts = _others_prompts(schedule, paid)
     dearest = max(prompts, key=lambda name: prompts[name], default="")
-    amounts = {account.value: paid.booked_ns.get(account, 0) for account in _LOOK}
+    amounts = {account.value: paid.booked_ns.get(account, 0) for account in _ACCOUNTS}
     amounts |= {OTHERS_PROMPTS: sum(prompts.values()), "the dearest of these": prompts.get(dearest, 0)}
     return (
         *(Readout(name, amount / NS, "ms", 1, (Clock.FIT,)) for name, amount in amounts.items()),
@@ -116,7 +118,7 @@ def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:
 
 def _parts(schedule: Schedule, paid: Bill) -> list[Part]:
     """The parts of a bill in the order of its bar."""
-    own = [(account.value, "", paid.booked_ns.get(account, 0)) for account in _LOOK]
+    own = [(account.value, "", paid.booked_ns.get(account, 0)) for account in _ACCOUNTS]
     return own + [(OTHERS_PROMPTS, name, amount) for name, amount in _others_prompts(schedule, paid).items()]
 
 
