@@ -192,7 +192,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # **[8.3 The KV cache](8_3_kv_cache.ipynb)** · 8.3.1 Reserving, wasting, paging · 8.3.2 Sharing branches, copying on write, giving back · 8.3.3 Reusing prefixes in
 # conversations and agents · 8.3.4 What to keep, evict, move or recompute
 #
-# **8.4 Compression and offloading** · 8.4.1 Quantised weights · 8.4.2 Smaller KV and what reading it costs · 8.4.3 Offloaded weights and
+# **[8.4 Compression and offloading](8_4_compression_and_offload.ipynb)** · 8.4.1 Quantised weights · 8.4.2 Smaller KV and what reading it costs · 8.4.3 Offloaded weights and
 # prefetching · 8.4.4 Capacity and speed, at what quality
 #
 # **8.5 Speculative decoding** · 8.5.1 Draft, verify, go back · 8.5.2 Time and outputs of a round · 8.5.3 Where drafts come

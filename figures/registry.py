@@ -8,6 +8,13 @@ from matplotlib.figure import Figure
 
 from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
+from figures.answer_grids import (
+    BF16_KV_EXPLORATION,
+    FP8_DEFAULT_EXPLORATION,
+    FP8_KV_BF16_Q_EXPLORATION,
+    Compare,
+    answer_grid,
+)
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
 from figures.broken import BROKEN_EXPLORATION, broken_engine
@@ -18,8 +25,11 @@ from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_outpu
 from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
 from figures.exploration import Exploration
 from figures.grids import ROWS_EXPLORATION, rows_and_state
+from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
+from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
+from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
 from figures.prefix_trees import TREE_EXPLORATION, agent_prefix_tree
 from figures.prefix_values import PREFIX_VALUE_EXPLORATION, prefix_value
 from figures.recovery import RECOVERY_EXPLORATION, recovery_paths
@@ -39,6 +49,7 @@ from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
 from lib.checks import InputError
 from lib.four_requests import Batching
+from lib.quality import Config
 from lib.rejection_sampling import ALWAYS_B, A
 
 
@@ -116,6 +127,19 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry("8-23", "group-formats", "8.4.2", group_formats, GROUP_FORMATS_EXPLORATION),
+    Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
+    Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),
+    Entry(None, "copy-and-compute", "8.4.3", copy_and_compute, COPY_AND_COMPUTE_EXPLORATION),
+    Entry("8-26", "bf16-kv-answers", "8.4.4", answer_grid, BF16_KV_EXPLORATION),
+    Entry(
+        "8-27", "fp8-default-answers", "8.4.4", answer_grid, FP8_DEFAULT_EXPLORATION,
+        {"slug": "fp8-default-answers", "config": Config.FP8_DEFAULT, "compare": Compare.BF16_KV},
+    ),
+    Entry(
+        "8-28", "fp8-kv-bf16-q-answers", "8.4.4", answer_grid, FP8_KV_BF16_Q_EXPLORATION,
+        {"slug": "fp8-kv-bf16-q-answers", "config": Config.FP8_KV_BF16_Q, "compare": Compare.BF16_KV},
+    ),
     Entry("8-30", "draft-always-a", "8.5.1", draft_and_target, DRAFT_A_EXPLORATION),
     Entry(
         "8-31", "draft-always-b", "8.5.1", draft_and_target, DRAFT_B_EXPLORATION,

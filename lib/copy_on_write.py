@@ -52,7 +52,7 @@ class Forked:
     def letters(self, block: int) -> list[str]:
         """What the memory has in each slot of a block: a letter of the tail or of a branch, or nothing."""
         block = whole("block", block, at_most=self.pool.blocks - 1)
-        return ["" if np.isnan(token) else chr(int(token)) for token in self.kv.keys[block, :, 0, 0]]
+        return ["" if np.isnan(token) else chr(int(token)) for token in self.kv.keys[block][:, 0, 0]]
 
 
 def write_in_branches(

@@ -27,6 +27,11 @@ class Link:
     bandwidth_bytes_s: int
     source: str
 
+    @property
+    def both_ways_bytes_s(self) -> int:
+        """What is moved there and back at the same time, which a maker likes to print."""
+        return 2 * self.bandwidth_bytes_s
+
 
 def _per_second(number: float | None, size: int) -> int | None:
     return None if number is None else int(Decimal(str(number)) * size)

@@ -57,6 +57,7 @@ __all__ = [
     "tensors",
     "tokens_that_fit",
     "weight_bytes",
+    "weight_bytes_per_layer",
 ]
 
 ElementSize = int | Fraction
@@ -181,6 +182,16 @@ def ffn_bytes_per_layer(model: Transformer, bytes_per_element: ElementSize = 2) 
     if each or elements is None:
         raise InputError("model", model.name, "a model whose layers all have the same, known FFN")
     return _bytes(elements, bytes_per_element)
+
+
+def weight_bytes_per_layer(model: Transformer, bytes_per_element: ElementSize = 2) -> int:
+    """Bytes of all weights of one layer, its norms too. Source: section 8.4.3.
+
+    Raises InputError for a model whose layers differ, and as `parameters` does.
+    """
+    if len(model.layers) != 1:
+        raise InputError("model", model.name, "a model whose layers are all the same")
+    return _bytes(sum(t.each * t.elements for t in layer_tensors(model)), bytes_per_element)
 
 
 @dataclass(frozen=True)

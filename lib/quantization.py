@@ -7,7 +7,7 @@ public GGML formats.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lib.checks import InputError, keep_whole
+from lib.checks import InputError, keep_whole, whole
 
 MOST_GROUP_VALUES, MOST_CODE_BITS, MOST_METADATA_BYTES = 2**16, 64, 2**16
 
@@ -48,6 +48,15 @@ class GroupFormat:
         return Fraction(8 * self.group_bytes, self.group_values)
 
     @property
+    def bytes_per_value(self) -> Fraction:
+        """The same in bytes, as `lib.model` takes the size of an element."""
+        return self.bits_per_value / 8
+
+    def ratio_to(self, other: "GroupFormat") -> Fraction:
+        """What the same values take in this format, against another: q8_0 to BF16 is 34/64."""
+        return self.bits_per_value / other.bits_per_value
+
+    @property
     def metadata_share(self) -> Fraction:
         """The part of the bytes that are no codes."""
         return Fraction(self.metadata_bytes, self.group_bytes)
@@ -58,12 +67,13 @@ class GroupFormat:
 
     def groups_of(self, values: int) -> int:
         """Groups of so many values; raises InputError for a number that does not fill whole groups."""
-        allowed = f"a multiple of the {self.group_values} values of a group"
-        if isinstance(values, bool) or not isinstance(values, int) or values < 0 or values % self.group_values:
-            raise InputError("values", values, allowed)
-        return values // self.group_values
+        groups, rest = divmod(whole("values", values), self.group_values)
+        if rest:
+            raise InputError("values", values, f"a multiple of the {self.group_values} values of a group")
+        return groups
 
 
+F32 = GroupFormat("F32", 1, 32, 0)
 BF16 = GroupFormat("BF16", 1, 16, 0)
 FP8 = GroupFormat("FP8", 1, 8, 0)
 Q8_0 = GroupFormat("q8_0", 32, 8, 2)

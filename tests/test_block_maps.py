@@ -90,10 +90,10 @@ def test_the_difference_sees_a_token_that_is_not_its_own() -> None:
     place = memory.place(6)
     assert place
     for part in (memory.kv.keys, memory.kv.values):
-        kept = part.copy()
-        part[place.physical, place.offset] += 1
+        kept, at = part.bytes.copy(), (place.physical, place.offset)
+        part.bytes[at] = part.codec.encode(part[at] + 1)
         assert (memory.attention_difference() or 0) > 0.01
-        part[:] = kept
+        part.bytes[:] = kept
     assert memory.sequence
     memory.sequence.table[:2] = memory.sequence.table[1::-1]
     assert (memory.attention_difference() or 0) > 0.01

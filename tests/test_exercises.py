@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4
+from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -32,7 +32,7 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -333,7 +333,7 @@ class TestNumbers:
     def test_right_for_the_draws_only_earns_nothing(self, exercise: Exercise, part: NumberPart) -> None:
         book, check = BOOK[exercise.number], Checker(exercise, BOOK[exercise.number])
         cases = part.cases(book)
-        assert not check.earned(part.name, lambda **case: part.key(**case) if case not in cases else 1, draw="marks")
+        assert not check.earned(part.name, lambda **case: part.key(**case) if case not in cases else -1, draw="marks")
 
     def test_no_mistake_earns_the_marks_of_any_draw(self, exercise: Exercise, part: NumberPart) -> None:
         check = Checker(exercise, BOOK[exercise.number])
@@ -497,8 +497,8 @@ class TestChoices:
 
     def test_a_set_of_one_is_that_one(self, exercise: Exercise, part: ChoicePart) -> None:
         key = part.key(BOOK[exercise.number])
-        one = next(iter(key)) if part.several else key
-        for answer in (one, {one}, [one], (one,), frozenset({one})):
+        chosen = set(key) if part.several else {key}
+        for answer in (chosen, [*chosen], (*chosen,), frozenset(chosen), *(chosen if len(chosen) == 1 else ())):
             assert part.judge(BOOK[exercise.number], answer).kind is Kind.RIGHT
 
     def test_case_and_spaces_do_not_matter(self, exercise: Exercise, part: ChoicePart) -> None:
@@ -762,6 +762,44 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_4.BOOK, "pool_tokens", (43_680,)),
         (exercise_8_4.BOOK, "pool_tokens", (43_680, 3_999)),
         (exercise_8_4.BOOK, "pool_tokens", (2**24 + 1, 7_280)),
+        (exercise_8_6.BOOK, "input_kv_bytes", 0),
+        (exercise_8_6.BOOK, "input_kv_bytes", 1_207_959_551),
+        (exercise_8_6.BOOK, "request_kv_bytes", 1.5),
+        (exercise_8_6.BOOK, "request_kv_bytes", 2**61),
+        (exercise_8_6.BOOK, "group_values", 12),
+        (exercise_8_6.BOOK, "code_bits", (8,)),
+        (exercise_8_6.BOOK, "code_bits", (8, 0)),
+        (exercise_8_6.BOOK, "code_bits", (17, 4)),
+        (exercise_8_6.BOOK, "scale_bytes", True),
+        (exercise_8_6.BOOK, "bf16_kv", ("oooo",) * 7),
+        (exercise_8_6.BOOK, "bf16_kv", ["oooo"] * 8),
+        (exercise_8_6.BOOK, "fp8_default", ("oooo",) * 7 + ("ooo",)),
+        (exercise_8_6.BOOK, "fp8_default", ("oooo",) * 7 + ("oo?o",)),
+        (exercise_8_6.BOOK, "fp8_kv_bf16_q", (None,) * 8),
+        (exercise_8_6.BOOK, "first_s", ()),
+        (exercise_8_6.BOOK, "first_s", 1.0),
+        (exercise_8_6.BOOK, "first_s", (math.nan,) * 8),
+        (exercise_8_6.BOOK, "retry_s", (None,) * 7),
+        (exercise_8_6.BOOK, "retry_s", (0,) * 8),
+        (exercise_8_6.BOOK, "task_s", (None,) * 8),
+        (exercise_8_6.BOOK, "task_s", (0.9,) * 8),
+        (exercise_8_5.BOOK, "layers", 3),
+        (exercise_8_5.BOOK, "layers", True),
+        (exercise_8_5.BOOK, "every", 0),
+        (exercise_8_5.BOOK, "every", 19),
+        (exercise_8_5.BOOK, "set_bytes", 288.5),
+        (exercise_8_5.BOOK, "buffers", ()),
+        (exercise_8_5.BOOK, "buffers", [1, 2]),
+        (exercise_8_5.BOOK, "buffers", (1, 9)),
+        (exercise_8_5.BOOK, "buffers", (0, 1)),
+        (exercise_8_5.BOOK, "input_state_bytes", 0),
+        (exercise_8_5.BOOK, "request_bytes", 2**51),
+        (exercise_8_5.BOOK, "links_bytes_s", (64 * 10**9,)),
+        (exercise_8_5.BOOK, "links_bytes_s", (64, 450)),
+        (exercise_8_5.BOOK, "output_tokens", 1),
+        (exercise_8_5.BOOK, "limit_s", 0),
+        (exercise_8_5.BOOK, "limit_s", 1e-4),
+        (exercise_8_5.BOOK, "limit_s", math.nan),
     ],
     ids=named,
 )
@@ -786,6 +824,15 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
         replace(exercise_8_4.BOOK, a_probability=0, b_probability=1, rounds=2, block_sizes=(1,), gap_requests=1),
         replace(exercise_8_4.BOOK, link_bytes_s=2**60, other_link_bytes_s=2**60, b_count=2, block_sizes=(64, 64, 1)),
         replace(exercise_8_4.BOOK, gap_requests=5, gap_request_tokens=1, pool_tokens=(3136, 2**24), room_bytes=2**60),
+        replace(exercise_8_6.BOOK, group_values=8, input_kv_bytes=16, request_kv_bytes=2**59, scale_bytes=0),
+        replace(exercise_8_6.BOOK, bf16_kv=("xxxx",) * 8, fp8_kv_bf16_q=("xoxo",) * 8, fp8_default=("xoxo",) * 8),
+        replace(exercise_8_6.BOOK, code_bits=(16, 1), first_s=(1.0,), retry_s=(None,), task_s=(1.0,)),
+        replace(exercise_8_6.BOOK, first_s=(1,), retry_s=(1e9 - 2,), task_s=(1e9,)),
+        replace(exercise_8_5.BOOK, layers=4, every=2, buffers=(1,), set_bytes=1, output_tokens=2, limit_s=1e9),
+        replace(
+            exercise_8_5.BOOK, layers=1024, every=1, buffers=(1023,), set_bytes=2**36, links_bytes_s=(10**6, 2**60)
+        ),
+        replace(exercise_8_5.BOOK, layers=37, every=18, buffers=(1,), output_tokens=2**20, limit_s=1e-3),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )

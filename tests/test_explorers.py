@@ -79,6 +79,10 @@ ZERO_MAKES_NO_SENSE = {
     "prefix-tree": ("rounds",),
     "context-edits": ("summary",),
     "agent-rounds": ("pool",),
+    "offload-memory": ("every", "buffers"),
+    "copy-time": ("link_bytes_s", "requests", "every", "prompt_tokens", "tokens_per_step", "buffers"),
+    "copy-and-compute": ("link_bytes_s", "buffers", "every", "prompt_tokens"),
+    "group-formats": ("code_bits",),
     "speculation-under-load": ("draft_tokens", "pool_bytes"),
 }
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lib import quantization
 from lib.checks import InputError
-from lib.paged_attention import EXACT, Array, Formats, KvBlocks, attend, paged_attend
+from lib.codecs import BF16, FLOAT64, Q4_0, Q8_0, Codec, fp8
+from lib.paged_attention import Array, KvBlocks, attend, paged_attend
 from lib.paging import Copy, Pool, Sequence
 
 HEAD_DIM = 8
@@ -122,24 +124,69 @@ def test_large_scores_do_not_overflow() -> None:
     np.testing.assert_allclose(out, attend(queries, keys, values), rtol=0, atol=1e-12)
 
 
-def test_formats_reach_queries_keys_and_values_each_by_its_own() -> None:
-    queries, (keys, values) = drawn(1, 2, 4, HEAD_DIM), drawn(2, 2, 9, 2, HEAD_DIM)
-    kv = KvBlocks(3, 4, 2, HEAD_DIM)
-    kv.write(range(9), keys, values)
+FORMATS = (FLOAT64, BF16, fp8(), fp8(0.02), Q8_0, Q4_0)
+some_format = pytest.mark.parametrize("key", FORMATS, ids=lambda codec: codec.name)
+other_format = pytest.mark.parametrize("value", FORMATS, ids=lambda codec: codec.name)
 
-    def half(numbers: Array) -> Array:
-        return numbers.astype(np.float16).astype(np.float64)
 
-    outs = [attend(queries, keys, values)]
-    for formats in (Formats(query=half), Formats(key=half), Formats(value=half), Formats(half, half, half)):
-        rounded = [
-            each(n)
-            for each, n in zip((formats.query, formats.key, formats.value), (queries, keys, values), strict=True)
-        ]
-        outs.append(attend(queries, keys, values, formats))
-        np.testing.assert_array_equal(outs[-1], attend(*rounded))
-        np.testing.assert_allclose(paged_attend(queries, kv, [0, 1, 2], 9, formats), outs[-1], rtol=0, atol=1e-12)
-    assert len({out.tobytes() for out in outs}) == 5
+@some_format
+@other_format
+def test_scattered_blocks_give_the_same_in_every_format(key: Codec, value: Codec) -> None:
+    queries, (keys, values) = drawn(1, 2, 4, 64), drawn(2, 2, 9, 2, 64)
+    kv = KvBlocks(4, 4, 2, 64, key, value)
+    kv.write([13, 14, 15, 12, *range(4, 9)], keys, values)
+    table, order = [3, 1, 2], [3, 0, 1, 2, *range(4, 9)]
+    read = key.as_read(keys[order]), value.as_read(values[order])
+    np.testing.assert_array_equal(kv.keys[3], read[0][:4])
+    np.testing.assert_array_equal(kv.values[table[1:]].reshape(-1, 2, 64)[:5], read[1][4:])
+    paged = paged_attend(queries, kv, table, 9)
+    np.testing.assert_allclose(paged, attend(queries, *read), rtol=0, atol=1e-12)
+    is_exact = key is value is FLOAT64
+    assert (np.abs(paged - attend(queries, keys[order], values[order])).max() < 1e-12) == is_exact
+
+
+@some_format
+@other_format
+def test_capacity_copies_and_reads_come_from_the_same_bytes(key: Codec, value: Codec) -> None:
+    kv = KvBlocks(3, 4, 2, 64, key, value)
+    assert kv.block_bytes == 4 * 2 * (key.bytes_of(64) + value.bytes_of(64))
+    assert kv.keys.bytes.nbytes + kv.values.bytes.nbytes == 3 * kv.block_bytes
+    keys, values = drawn(2, 2, 4, 2, 64)
+    kv.write(range(4), keys, values)
+    kv.copy(Copy(0, 2))
+    for stored in (kv.keys, kv.values):
+        assert np.array_equal(stored.bytes[2], stored.bytes[0])
+        assert np.isnan(stored[1]).all(), "never written"
+        stored.bytes[0] = 0xFF
+    np.testing.assert_array_equal(kv.keys[2], key.as_read(keys))
+    np.testing.assert_array_equal(kv.values[2], value.as_read(values))
+
+
+def test_a_slot_that_was_never_written_shows_in_every_format() -> None:
+    for codec in FORMATS:
+        kv = KvBlocks(2, 4, 1, 32, codec, codec)
+        kv.write([0, 1, 3], *drawn(3, 2, 3, 1, 32))
+        assert np.isnan(paged_attend(drawn(4, 1, 2, 32), kv, [0], 4)).all()
+        assert np.isfinite(paged_attend(drawn(4, 1, 2, 32), kv, [0], 2)).all()
+
+
+def test_what_is_read_is_no_part_of_the_memory() -> None:
+    kv = KvBlocks(1, 2, 1, HEAD_DIM)
+    keys, values = drawn(2, 2, 2, 1, HEAD_DIM)
+    kv.write([0, 1], keys, values)
+    kv.keys[0][:] = 7
+    np.testing.assert_array_equal(kv.keys[0], keys)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, 1e39, 1e8])
+def test_numbers_that_a_format_cannot_store_leave_the_blocks_as_they_were(wrong: float) -> None:
+    kv = KvBlocks(1, 2, 1, 32, Q8_0, Q4_0)
+    right, bad = np.ones((1, 1, 32)), np.ones((1, 1, 32))
+    bad[0, 0, 7] = wrong
+    for name, keys, values in (("keys", bad, right), ("values", right, bad)):
+        with pytest.raises(InputError, match=f"{name} is "):
+            kv.write([0], keys, values)
+        assert (kv.keys.bytes == 0xFF).all() and (kv.values.bytes == 0xFF).all()
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
@@ -168,12 +215,16 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
         ("kv_heads", lambda: KvBlocks(3, 4, 0, 8)),
         ("head_dim", lambda: KvBlocks(3, 4, 2, 0)),
         ("elements", lambda: KvBlocks(2**20, 2**16, 2, 8)),
+        ("head_dim", lambda: KvBlocks(3, 4, 2, 48, Q8_0)),
+        ("head_dim", lambda: KvBlocks(3, 4, 2, 48, FLOAT64, Q4_0)),
+        ("key", lambda: KvBlocks(3, 4, 2, 32, "q8_0")),  # type: ignore[arg-type]
+        ("value", lambda: KvBlocks(3, 4, 2, 32, value=quantization.Q8_0)),  # type: ignore[arg-type]
     )
     for parameter, call in wrong:
         with pytest.raises(InputError) as refusal:
             call()
         assert refusal.value.parameter == parameter
-    assert np.isnan(kv.keys).all() and np.isnan(kv.values).all()
+    assert np.isnan(kv.keys[:]).all() and np.isnan(kv.values[:]).all()
 
 
 def test_a_copy_moves_keys_and_values() -> None:
@@ -184,8 +235,3 @@ def test_a_copy_moves_keys_and_values() -> None:
     np.testing.assert_array_equal(kv.keys[0], keys)
     np.testing.assert_array_equal(kv.values[0], values)
     assert np.isnan(kv.keys[2]).all()
-
-
-def test_the_exact_formats_change_nothing() -> None:
-    numbers = drawn(1, 3)
-    assert all(each(numbers) is numbers for each in (EXACT.query, EXACT.key, EXACT.value))

@@ -169,10 +169,12 @@ def with_inputs(notebook: Any, inputs: Any) -> Any:
 
 
 def written(value: Any) -> str:
-    """A number, or several, as a reader likes to see them in code."""
+    """A number, a word or nothing, or several, as a reader likes to see them in code."""
     if isinstance(value, tuple):
         return f"({', '.join(map(written, value))})"
-    return f"{value:_}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return "None" if value is None else f"{value:_}"
 
 
 def make_course(root: Path, folder: Path, variant: str) -> list[str]:

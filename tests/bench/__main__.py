@@ -6,6 +6,7 @@ import sys
 from tests.bench.drawing import all_figures, each_figure, explorer_pictures
 from tests.bench.frame import Benchmark, Result
 from tests.bench.imports import import_lib
+from tests.bench.kv_formats import kv_formats
 from tests.bench.paging import allocator
 from tests.bench.prefix_cache import cached_prompts, full_cache, growing_session
 from tests.bench.scheduling import simulator, simulator_growth, simulator_in_pool
@@ -22,6 +23,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "all-figures": all_figures,
     "each-figure": each_figure,
     "explorer-pictures": explorer_pictures,
+    "kv-formats": kv_formats,
 }
 
 
