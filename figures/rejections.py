@@ -56,7 +56,6 @@ _LOOK: dict[str, dict[str, Any]] = {
 _BEHIND = {"edgecolor": "none", "pad": 0.5}
 _LIMIT_LINE: dict[str, Any] = {"color": style.LIMIT, "linestyle": (0, (4, 2)), "linewidth": style.LINE_PT, "zorder": 2}
 
-
 Tell = Callable[[Fraction], str]
 
 
@@ -128,9 +127,8 @@ def draft_and_target(
             _write_in(axes, bottom, parts, text, _as_decimal if key == "sampled" else told)
         _draw_parts(axes, rows)
         axes.plot([float(case.target[A])] * 2, [ROWS_PT[-1] - 4, TOLD_PT - 4], **_LIMIT_LINE)
-        out, wanted = told(case.a_out), told(case.target[A])
-        told_below = text["same" if out == wanted else "other"].format(out=out, wanted=wanted)
-        write(page, LEFT_PT, AXIS_PT + TOLD_PT, told_below)
+        verdict = text["same" if case.a_out == case.target[A] else "other"]
+        write(page, LEFT_PT, AXIS_PT + TOLD_PT, verdict.format(out=told(case.a_out), wanted=told(case.target[A])))
         write(page, LEFT_PT, AXIS_PT + RULE_PT, text[case.rule.name.lower()])
     return page
 
@@ -189,15 +187,15 @@ def _write_in(axes: Axes, bottom: float, parts: list[Part], text: Mapping[str, s
     """What each part is and how likely, as far as there is room for it."""
     for part in parts:
         number, name = told(part.chance), part.look if part.look in NAMES else text[part.look]
-        longest = next((words for words in (f"{name}  {number}", name, number) if _fits(words, part.chance)), "")
+        longest = next((told_of for told_of in (f"{name}  {number}", name) if _fits(told_of, part.chance)), "")
         middle = float(part.start + part.chance / 2)
         behind = {"facecolor": style.PAPER if part.look == "rejected" else _LOOK[part.look]["facecolor"]}
         axes.text(middle, bottom + ROW_PT / 2, longest, ha="center", va="center_baseline", bbox=_BEHIND | behind)
 
 
-def _fits(words: str, chance: Fraction) -> bool:
-    wide = sum(character > "\u2e7f" for character in words)
-    return wide * style.TEXT_PT + (len(words) - wide) * NARROW_PT + 2 * MARGIN_PT <= chance * WIDTH_PT
+def _fits(told: str, chance: Fraction) -> bool:
+    wide = sum(character > "\u2e7f" for character in told)
+    return wide * style.TEXT_PT + (len(told) - wide) * NARROW_PT + 2 * MARGIN_PT <= chance * WIDTH_PT
 
 
 def _told_as(case: Case) -> Tell:

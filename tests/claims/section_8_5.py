@@ -7,12 +7,13 @@ from typing import Any
 
 from lib import dflash, draft_sources, ngram_draft, speculation
 from lib.acceptance import acceptance_by_position
-from lib.design_problem import INSTANCE
+from lib.design_problem import INSTANCE, SHORT_CHAT
 from lib.dflash import K7, K15, PLAIN
 from lib.draft_length import CAPTURED, VERIFIED
 from lib.draft_sources import Order, Stage, drafting_time, pass_time, passes
 from lib.four_requests import HOST_NS
 from lib.greedy_check import GreedyCheck, example
+from lib.memory import KvPool, RequestShape
 from lib.model import kv_bytes_per_token
 from lib.records import record
 from lib.rejection_sampling import (
@@ -25,6 +26,7 @@ from lib.rejection_sampling import (
     Outcome,
     Rule,
     acceptance_probability,
+    acceptance_rate,
     output_law,
     position_law,
 )
@@ -61,8 +63,12 @@ def emitted(draft: Distribution, drafted: int, output: int, rule: Rule = Rule.RE
     return float(position_law(TARGET, draft, rule)[Outcome(drafted, False, output)])
 
 
-def a_out_by_the_wrong_rule() -> float:
-    return float(output_law(TARGET, ALWAYS_A, Rule.FROM_TARGET)[A])
+def a_out_by_the_wrong_rule(draft: Distribution = ALWAYS_A) -> float:
+    return float(output_law(TARGET, draft, Rule.FROM_TARGET)[A])
+
+
+def refused_of_100(draft: Distribution) -> float:
+    return float(100 * (1 - acceptance_rate(TARGET, draft)))
 
 
 def rows(speculative: Speculation) -> int:
@@ -151,6 +157,11 @@ def stops_at(context: int, accepted: float, host_ns: int = HOST_NS) -> float:
 def always_pays_from(accepted: float) -> float:
     found = context_that_always_pays(device(), at_every_position(accepted, LENGTH))
     return math.nan if found is None else found
+
+
+def requests_that_fit(context: int) -> int:
+    request = RequestShape(context, SHORT_CHAT.output_tokens)
+    return KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes).requests_that_fit(request)
 
 
 def blocks_at_12_gib(has_draft: bool) -> int:
@@ -332,4 +343,8 @@ CLAIMS = (
     same(lambda: always_pays_from(ACCEPTS_B), "context from which BBBB always pays", "641", "token", "8.5.4"),
     same(lambda: blocks_at_12_gib(False), "blocks in 12 GiB", "5,461", "blocks", "8.5.4"),
     same(lambda: blocks_at_12_gib(True), "blocks in 12 GiB beside the draft network", "4,014", "blocks", "8.5.4"),
+    same(lambda: refused_of_100(ALWAYS_A), "refused of 100 drafts A", "75", "drafts", "8.5.1"),
+    same(lambda: refused_of_100(ALWAYS_B), "refused of 100 drafts B", "25", "drafts", "8.5.1"),
+    same(lambda: a_out_by_the_wrong_rule(ALWAYS_B), "A output by the wrong rule, draft B", "1/16", "", "8.5.1"),
+    same(lambda: requests_that_fit(SHORT_CONTEXT), "short contexts that the pool holds", "227", "requests", "8.5.4"),
 )  # fmt: skip
