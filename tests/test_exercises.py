@@ -168,8 +168,9 @@ class TestNumbers:
         assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said.format(wanted["case"]))
 
     def test_the_numbers_of_a_function_are_counted_for_each_case(self, exercise: Exercise, part: NumberPart) -> None:
-        verdict = part.judge_function(BOOK[exercise.number], lambda **_: [1] * 4)
-        assert verdict.sentence == f"numbers asked for: {len(part.asked)}, given: 4."
+        asked = len(part.asked)
+        verdict = part.judge_function(BOOK[exercise.number], lambda **_: [1] * (asked + 1))
+        assert verdict.sentence == f"numbers asked for: {asked}, given: {asked + 1}."
 
     def test_a_function_right_above_only_is_told_a_call_with_which_it_is_not(
         self, exercise: Exercise, part: NumberPart, capsys: pytest.CaptureFixture[str]
