@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4
+from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -32,7 +32,7 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -763,6 +763,27 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_4.BOOK, "pool_tokens", (43_680,)),
         (exercise_8_4.BOOK, "pool_tokens", (43_680, 3_999)),
         (exercise_8_4.BOOK, "pool_tokens", (2**24 + 1, 7_280)),
+        (exercise_8_7.BOOK, "acceptance", 0.75),
+        (exercise_8_7.BOOK, "acceptance", (0.75,)),
+        (exercise_8_7.BOOK, "acceptance", [0.75] * 12),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 65),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (0,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (1.1,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (math.nan,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (True,)),
+        (exercise_8_7.BOOK, "lengths", ()),
+        (exercise_8_7.BOOK, "lengths", [1, 2]),
+        (exercise_8_7.BOOK, "lengths", (0, 1)),
+        (exercise_8_7.BOOK, "lengths", (1, 13)),
+        (exercise_8_7.BOOK, "verify_ms", 0),
+        (exercise_8_7.BOOK, "verify_ms", math.inf),
+        (exercise_8_7.BOOK, "verify_ms", "26.3"),
+        (exercise_8_7.BOOK, "draft_ms", -1),
+        (exercise_8_7.BOOK, "draft_ms", 10**400),
+        (exercise_8_7.BOOK, "draft_ms", 10**6 + 1),
+        (exercise_8_7.BOOK, "group", 0),
+        (exercise_8_7.BOOK, "group", 12),
+        (exercise_8_7.BOOK, "group", 4.0),
     ],
     ids=named,
 )
@@ -787,6 +808,9 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
         replace(exercise_8_4.BOOK, a_probability=0, b_probability=1, rounds=2, block_sizes=(1,), gap_requests=1),
         replace(exercise_8_4.BOOK, link_bytes_s=2**60, other_link_bytes_s=2**60, b_count=2, block_sizes=(64, 64, 1)),
         replace(exercise_8_4.BOOK, gap_requests=5, gap_request_tokens=1, pool_tokens=(3136, 2**24), room_bytes=2**60),
+        replace(exercise_8_7.BOOK, acceptance=(0.01, 1), lengths=(2,), group=1, verify_ms=1e-3, draft_ms=10**6),
+        replace(exercise_8_7.BOOK, acceptance=(0.01,) * 64, lengths=(64, 64), group=63, draft_ms=10**6),
+        replace(exercise_8_7.BOOK, acceptance=(1,) * 64, lengths=(1,), group=1, verify_ms=10**6, draft_ms=1e-3),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )

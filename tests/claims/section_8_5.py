@@ -9,6 +9,8 @@ from lib.acceptance import acceptance_by_position
 from lib.dflash import K7, K15, PLAIN
 from lib.draft_length import CAPTURED, VERIFIED
 from lib.draft_sources import Order, Stage, drafting_time, pass_time, passes
+from lib.exercise_8_7 import BOOK as EXERCISE
+from lib.exercise_8_7 import GROUPED
 from lib.greedy_check import GreedyCheck, example
 from lib.model import kv_bytes_per_token
 from lib.records import record
@@ -133,6 +135,11 @@ def looked_up() -> tuple[ngram_draft.LookedUp, ...]:
 
 def of_figure() -> GreedyCheck:
     return example()
+
+
+def grouped_draft(place: int) -> int:
+    """A length that the exercise compares in groups."""
+    return int(GROUPED.cases(EXERCISE)[place]["draft_tokens"])
 
 
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
@@ -299,4 +306,14 @@ CLAIMS = (
     near(lambda: acceptance(K7, 1), "first token accepted, K7", "0.93", "", "8.5.4"),
     near(lambda: acceptance(K7, 3), "third token accepted, K7", "1.00", "", "8.5.4"),
     near(lambda: acceptance(K7, 7), "seventh token accepted, K7", "0.73", "", "8.5.4"),
+    same(lambda: EXERCISE.acceptance[0], "acceptance in the exercise", "3/4", "", "8.5.4-18", kind="input"),
+    same(lambda: EXERCISE.lengths[0], "its first length", "1", "token", "8.5.4-19", kind="input"),
+    same(lambda: EXERCISE.lengths[1], "its second", "2", "token", "8.5.4-20", kind="input"),
+    same(lambda: EXERCISE.lengths[2], "its third", "4", "token", "8.5.4-21", kind="input"),
+    same(lambda: EXERCISE.lengths[3], "its fourth", "8", "token", "8.5.4-22", kind="input"),
+    same(lambda: EXERCISE.verify_ms, "its verification, to one decimal", "26.3", "ms", "8.5.4-23"),
+    same(lambda: EXERCISE.draft_ms, "its draft token, to one decimal", "3.6", "ms", "8.5.4-24"),
+    same(lambda: EXERCISE.group, "its group", "4", "token", "8.5.4-25", kind="input"),
+    same(lambda: grouped_draft(0), "its draft of a full group", "4", "token", "8.5.4-26", kind="input"),
+    same(lambda: grouped_draft(1), "its draft of one more", "5", "token", "8.5.4-27", kind="input"),
 )  # fmt: skip
