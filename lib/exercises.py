@@ -26,6 +26,7 @@ FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
 SHARE = "a share of 1"
+TOKENS = "tokens"
 TIME_UNITS = ("s", "ms", "us", "ns")
 TIME_SLIPS = ((10**3, "units that are 1000 of each other (us, ms, s)"), (10**6, "ns and ms"))
 BYTE_SLIPS = (
@@ -39,8 +40,8 @@ BYTE_SLIPS = (
     (2**20, "bytes and MiB"),
     (2**30, "bytes and GiB"),
 )
-# By the unit that is asked for; what has none counts something.
-SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {SHARE: ((100, "shares and per cent"),), "": ()}
+# By the unit that is asked for. What has none counts something; a mean number of tokens has no other unit.
+SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {SHARE: ((100, "shares and per cent"),), TOKENS: (), "": ()}
 
 
 class Kind(StrEnum):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6
+from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -33,6 +34,7 @@ from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
 MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -168,8 +170,9 @@ class TestNumbers:
         assert (verdict.kind, verdict.sentence) == (Kind.UNREADABLE, said.format(wanted["case"]))
 
     def test_the_numbers_of_a_function_are_counted_for_each_case(self, exercise: Exercise, part: NumberPart) -> None:
-        verdict = part.judge_function(BOOK[exercise.number], lambda **_: [1] * 4)
-        assert verdict.sentence == f"numbers asked for: {len(part.asked)}, given: 4."
+        asked = len(part.asked)
+        verdict = part.judge_function(BOOK[exercise.number], lambda **_: [1] * (asked + 1))
+        assert verdict.sentence == f"numbers asked for: {asked}, given: {asked + 1}."
 
     def test_a_function_right_above_only_is_told_a_call_with_which_it_is_not(
         self, exercise: Exercise, part: NumberPart, capsys: pytest.CaptureFixture[str]
@@ -800,6 +803,27 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_5.BOOK, "limit_s", 0),
         (exercise_8_5.BOOK, "limit_s", 1e-4),
         (exercise_8_5.BOOK, "limit_s", math.nan),
+        (exercise_8_7.BOOK, "acceptance", 0.75),
+        (exercise_8_7.BOOK, "acceptance", (0.75,)),
+        (exercise_8_7.BOOK, "acceptance", [0.75] * 12),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 65),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (0,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (1.1,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (math.nan,)),
+        (exercise_8_7.BOOK, "acceptance", (0.75,) * 11 + (True,)),
+        (exercise_8_7.BOOK, "lengths", ()),
+        (exercise_8_7.BOOK, "lengths", [1, 2]),
+        (exercise_8_7.BOOK, "lengths", (0, 1)),
+        (exercise_8_7.BOOK, "lengths", (1, 13)),
+        (exercise_8_7.BOOK, "verify_ms", 0),
+        (exercise_8_7.BOOK, "verify_ms", math.inf),
+        (exercise_8_7.BOOK, "verify_ms", "26.3"),
+        (exercise_8_7.BOOK, "draft_ms", -1),
+        (exercise_8_7.BOOK, "draft_ms", 10**400),
+        (exercise_8_7.BOOK, "draft_ms", 10**6 + 1),
+        (exercise_8_7.BOOK, "group", 0),
+        (exercise_8_7.BOOK, "group", 12),
+        (exercise_8_7.BOOK, "group", 4.0),
     ],
     ids=named,
 )
@@ -833,6 +857,9 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
             exercise_8_5.BOOK, layers=1024, every=1, buffers=(1023,), set_bytes=2**36, links_bytes_s=(10**6, 2**60)
         ),
         replace(exercise_8_5.BOOK, layers=37, every=18, buffers=(1,), output_tokens=2**20, limit_s=1e-3),
+        replace(exercise_8_7.BOOK, acceptance=(0.01, 1), lengths=(2,), group=1, verify_ms=1e-3, draft_ms=10**6),
+        replace(exercise_8_7.BOOK, acceptance=(0.01,) * 64, lengths=(64, 64), group=63, draft_ms=10**6),
+        replace(exercise_8_7.BOOK, acceptance=(1,) * 64, lengths=(1,), group=1, verify_ms=10**6, draft_ms=1e-3),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )

@@ -12,6 +12,8 @@ from lib.dflash import K7, K15, PLAIN
 from lib.draft_length import CAPTURED, VERIFIED
 from lib.draft_sources import Order, Stage, drafting_time, pass_time, passes
 from lib.four_requests import HOST_NS
+from lib.exercise_8_7 import BOOK as EXERCISE
+from lib.exercise_8_7 import GROUPED
 from lib.greedy_check import GreedyCheck, example
 from lib.memory import KvPool, RequestShape
 from lib.model import kv_bytes_per_token
@@ -169,6 +171,9 @@ def blocks_at_12_gib(has_draft: bool) -> int:
     of_target = kv_bytes_per_token(INSTANCE.model)
     weights, of_draft = (dflash.weight_bytes(), dflash.kv_bytes_of_both() - of_target) if has_draft else (0, 0)
     return blocks_beside_draft(INSTANCE.kv_pool_bytes, weights, of_target, of_draft)
+def grouped_draft(place: int) -> int:
+    """A length that the exercise compares in groups."""
+    return int(GROUPED.cases(EXERCISE)[place]["draft_tokens"])
 
 
 def same(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str, kind: Any = "computed") -> Claim:
@@ -347,4 +352,14 @@ CLAIMS = (
     same(lambda: refused_of_100(ALWAYS_B), "refused of 100 drafts B", "25", "drafts", "8.5.1"),
     same(lambda: a_out_by_the_wrong_rule(ALWAYS_B), "A output by the wrong rule, draft B", "1/16", "", "8.5.1"),
     same(lambda: requests_that_fit(SHORT_CONTEXT), "short contexts that the pool holds", "227", "requests", "8.5.4"),
+    same(lambda: EXERCISE.acceptance[0], "acceptance in the exercise", "3/4", "", "8.5.4-18", kind="input"),
+    same(lambda: EXERCISE.lengths[0], "its first length", "1", "token", "8.5.4-19", kind="input"),
+    same(lambda: EXERCISE.lengths[1], "its second", "2", "token", "8.5.4-20", kind="input"),
+    same(lambda: EXERCISE.lengths[2], "its third", "4", "token", "8.5.4-21", kind="input"),
+    same(lambda: EXERCISE.lengths[3], "its fourth", "8", "token", "8.5.4-22", kind="input"),
+    same(lambda: EXERCISE.verify_ms, "its verification, to one decimal", "26.3", "ms", "8.5.4-23"),
+    same(lambda: EXERCISE.draft_ms, "its draft token, to one decimal", "3.6", "ms", "8.5.4-24"),
+    same(lambda: EXERCISE.group, "its group", "4", "token", "8.5.4-25", kind="input"),
+    same(lambda: grouped_draft(0), "its draft of a full group", "4", "token", "8.5.4-26", kind="input"),
+    same(lambda: grouped_draft(1), "its draft of one more", "5", "token", "8.5.4-27", kind="input"),
 )  # fmt: skip
