@@ -309,7 +309,7 @@ print("best of all lengths:", best_length(a, serial))
 #
 # ### Steps in the price
 #
-# $\Delta T$ need not be smooth. Say a step runs in captured shapes of 8 and 16 rows (8.2.4). To verify 4 tokens or 5 takes 8 rows either way, and 8 still fit; the ninth makes it 16 rows.
+# $\Delta T$ need not be smooth. Say a step runs in captured shapes of 8 and 16 rows (8.2.4). To verify 4 tokens or 5 takes 8 rows either way, and 8 still fit; the ninth makes it 16 rows. The same holds for a draft network that works in groups: the first token of a group bears the price of all, the others come free. There the question is not "one more?" but "a whole group more?".
 
 # %%
 from lib.draft_length import CAPTURED, VERIFIED

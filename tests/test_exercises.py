@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7
+from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -33,8 +32,7 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6)
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_7)
+MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)

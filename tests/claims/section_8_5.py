@@ -11,9 +11,9 @@ from lib.design_problem import INSTANCE, SHORT_CHAT
 from lib.dflash import K7, K15, PLAIN
 from lib.draft_length import CAPTURED, VERIFIED
 from lib.draft_sources import Order, Stage, drafting_time, pass_time, passes
-from lib.four_requests import HOST_NS
 from lib.exercise_8_7 import BOOK as EXERCISE
 from lib.exercise_8_7 import GROUPED
+from lib.four_requests import HOST_NS
 from lib.greedy_check import GreedyCheck, example
 from lib.memory import KvPool, RequestShape
 from lib.model import kv_bytes_per_token
