@@ -171,6 +171,8 @@ def blocks_at_12_gib(has_draft: bool) -> int:
     of_target = kv_bytes_per_token(INSTANCE.model)
     weights, of_draft = (dflash.weight_bytes(), dflash.kv_bytes_of_both() - of_target) if has_draft else (0, 0)
     return blocks_beside_draft(INSTANCE.kv_pool_bytes, weights, of_target, of_draft)
+
+
 def grouped_draft(place: int) -> int:
     """A length that the exercise compares in groups."""
     return int(GROUPED.cases(EXERCISE)[place]["draft_tokens"])
