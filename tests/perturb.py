@@ -152,7 +152,7 @@ def _is_number(text: str) -> bool:
 
 def _near(text: str) -> str:
     try:
-        return str(int(text.replace("_", "")) + 1)
+        return str(int(text, 0) + 1)
     except ValueError:
         return repr(float(text) * 1.01)
 

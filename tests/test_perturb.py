@@ -1,8 +1,16 @@
 """The table of claims is fine enough: no constant that it uses can drift unnoticed."""
 
+from ast import literal_eval
+
 import pytest
 
 from tests import perturb
+
+
+def test_near_each_constant_is_another_number() -> None:
+    assert [
+        str(constant) for constant in perturb.constants() if literal_eval(constant.text) == literal_eval(constant.near)
+    ] == []
 
 
 @pytest.mark.long
