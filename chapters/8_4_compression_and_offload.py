@@ -32,7 +32,7 @@ print(f"{float(Q2_K.bits_per_value)} bits a value")
 print(f"{float(Q2_K.metadata_share):.0%} metadata")
 
 # %% [markdown]
-# Not quite. A group has 256 values: 64 bytes of codes, and another 20 for scales and minima (16 sub-groups with 4 bits for each, and two FP16 numbers that scale those). 84 bytes for 256 values are 2.625 bits a value; 24 % of it are metadata. The narrower the code, the larger this part.
+# Not quite. A group has 256 values: 64 bytes of codes, and another 20 for scales and minima (16 sub-groups with a scale and a minimum of 4 bits each, and two FP16 numbers that scale those). 84 bytes for 256 values are 2.625 bits a value; 24 % of it are metadata. The narrower the code, the larger this part.
 #
 # What comes back? Here 256 values, once without surprises and once with a single large one among them:
 
@@ -106,7 +106,7 @@ Table(("file", "context", "left beside it", "KV of a request", "fit"), rows)
 #
 # ### But the file does load
 #
-# It does, and this is a trap. The CPU and the GPU of this machine share one memory (**unified memory**), and a weight file is usually **mapped**: its pages get an address at once and become resident when they are first touched. So loading succeeds. But a decode step touches *all* pages of the weights that it uses, in the same order each time. If they are more than fit, the system throws out the page that was not used for longest, which is exactly the one that the next step needs first. For a dense model (this one reads other experts for other tokens, which softens it):
+# It does, and this is a trap. The CPU and the GPU of this machine share one memory (**unified memory**), and a weight file is usually **mapped**: its pages get an address at once and become resident when they are first touched. So loading succeeds. But a decode step touches *all* pages of the weights that it uses, in the same order each time. If they are more than fit, some have to leave. A system that throws out the page that was not used for longest (real ones come near to it) throws out exactly the one that the next step needs first. For a dense model (this one reads other experts for other tokens, which softens it):
 
 # %%
 from lib.mapped_pages import MappedFile
@@ -119,7 +119,7 @@ for variant in ("Q2_K", "UD-Q2_K_XL"):
     print(f"{variant:10} read in steps 1, 2, 3: {', '.join(read)}")
 
 # %% [markdown]
-# A file that is too large by a little is not read again a little: it is read again *whole*, in every step. Two remedies are left, the two of this section: fewer bytes (8.4.2), or only what is needed now, brought in time and by plan (8.4.3).
+# By this rule a file that is too large by a little is not read again a little: it is read again *whole*, in every step. Two remedies are left, the two of this section: fewer bytes (8.4.2), or only what is needed now, brought in time and by plan (8.4.3).
 #
 # What the machine was seen to do, with a model small enough for it (Qwen3-8B, 4-bit weights, BF16 KV):
 
@@ -132,14 +132,14 @@ columns = {
     "run": "repeat",
     "KV, GiB": "kv_gib",
     "all, GiB": "active_gib",
-    "prefill, s": "prefill_s",
+    "all prefills, s": "prefill_s",
     "right": "correct",
     "tasks": "tasks",
 }
 Table.of(record("m2max").rows, columns)
 
 # %% [markdown]
-# (Measured on the machine, wall clock. Slots were prefilled one after another: this is a record of capacity, not of speed with several users.) KV grows as counted, 1.125 GiB for each 8K. Filling one context of 32K took about five minutes.
+# (Measured on the machine, wall clock. Slots were prefilled one after another: this is a record of capacity, not of speed with several users.) KV grows as counted, 1.125 GiB for each 8K. Filling two contexts of 32K took four to five minutes, in two slots or twice in the same one.
 
 # %% [markdown]
 # ## 8.4.2 Smaller KV, and what reading it costs
@@ -286,7 +286,7 @@ Table.of(record("decode_attention_traffic").rows, columns)
 columns = {
     "KV": "kv_format",
     "requests": "requests",
-    "preempted": "preemptions",
+    "preempted, a round": "preemptions",
     "right, of two rounds": "correct",
 }
 Table.of(record("kv_format_concurrency").rows, columns)
@@ -392,7 +392,7 @@ explore("copy-time")
 # %% [markdown]
 # With four requests in a step the card gives at most $4 / 0.0425 = 94$ tokens a second, and each of the four waits 42.5 ms between two of its outputs. 256 outputs need 255 steps after the first: 10.8 s for copies alone, and the design problem allows 7 s. Over PCIe, these weights cannot be offloaded, whatever the scheduler does.
 #
-# GH200 joins its CPU and GPU by NVLink-C2C, 450 GB/s in one direction (the 900 GB/s of the data sheet are both). There the same bytes take 6.0 ms a step and 1.54 s in all, and hide behind the compute.
+# GH200 joins its CPU and GPU by NVLink-C2C, 450 GB/s in one direction (the 900 GB/s of the data sheet are both). There the same bytes take 6.0 ms a step and 1.54 s in all, and would hide behind the 26.26 ms. (These are of our card; a GH200 computes at its own pace.)
 
 # %%
 from lib.offload import decode_steps, lowest_link
@@ -477,7 +477,7 @@ explore("bf16-kv-answers")
 explore("fp8-default-answers")
 
 # %% [markdown]
-# 26. Now task 6 is wrong in all four runs. Task 5 has become right when it runs alone, and is still wrong beside others: who else is in the batch changes the shapes of the kernels, and so the order in which sums are rounded.
+# 26. Now task 6 is wrong in all four runs. Task 5 has become right when it runs alone, and is still wrong beside others: who else is in the batch can change the shapes of the kernels, and with them the order in which sums are rounded.
 #
 # Is it the 8 bits of the KV? Figure 8-28 changes *one* thing: queries stay in BF16, KV stays in FP8.
 
@@ -499,7 +499,7 @@ for before in (Config.BF16_KV, Config.FP8_DEFAULT):
     print(f"{changed} changed: {changes.changed_cells} cells, {tasks}")
 
 # %% [markdown]
-# The second line is the clean comparison: the format of the queries changed and nothing else that is on record, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart.
+# Each line changes one format and nothing else that is on record (which kernels ran is not), and answers changed with either. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart.
 #
 # ### Eight tasks are not 32 trials
 #

@@ -312,9 +312,9 @@ def _ask_where_the_errors_are() -> Question:
         choices=choices,
         answer=choices[1],
         reveals={"weights": Weights.FP8, "count": Count.TASKS},
-        because="Errors have an address: this document is hard for this model, and asked again it fails again. So "
-        f"{bf16.answers} answers are {len(bf16.tasks)} things learnt, not {bf16.answers}, and leave far more open: "
-        "see the two ranges.",
+        because="Errors have an address: with BF16 KV this document fails with either weights, and asked again it "
+        f"fails again. So {bf16.answers} answers are {len(bf16.tasks)} things learnt, not {bf16.answers}, and leave "
+        "far more open: see the two ranges.",
     )
 
 

@@ -17,7 +17,7 @@ from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT
 from lib.latency import throughput
 from lib.memory import KvPool
 from lib.offload import EVERY, NVLINK, PCIE, REQUESTS_TOGETHER, Offload, Part, bytes_of_set, decode_steps, every_nth
-from lib.prefetch import CLOCK, Prefetch, StepKind, hiding_link, hiding_prompt, plain_step_ns, prefetch
+from lib.prefetch import CLOCK, Prefetch, StepKind, hiding_link, hiding_prompt, is_recorded, plain_step_ns, prefetch
 from lib.prefix_value import transfer_time
 from lib.step_time import FIT, NS
 from lib.units import GB, MIB, shown
@@ -183,7 +183,9 @@ def copy_time(
     end = round_above(1.02 * max(here.copies_ns, here.pass_ns, there.pass_ns) / 1e6, FINER)
     with style.in_book_style():
         page = new_page(TIMES_PAGE_PT)
-        step = text[f"{alone}_step"].format(requests=requests, tokens=f"{prompt_tokens:,}")
+        is_between = alone is StepKind.DECODE and not is_recorded(requests)
+        name = "decode_between" if is_between else f"{alone}_step"
+        step = text[name].format(requests=requests, tokens=f"{prompt_tokens:,}")
         write(page, LEFT_PT, TIMES_PAGE_PT - 18, text["alone"].format(step=step, time=_ms(here.compute_ns, 2)))
         axes = box(page, LEFT_PT, 80, WIDTH_PT, 2 * PAIR_PT)
         axes.set(xlim=(0, end), ylim=(0, 2 * PAIR_PT))

@@ -34,7 +34,7 @@ def encode_q8_0(values: Array, out: Array | None = None) -> Array:
     `out` is then as it was. Source: section 8.4.2; the public format.
     """
     groups = _groups_of_values(values, Q8_0)
-    blocks = _room(out, (*values.shape[:-1], Q8_0.bytes_of(values.shape[-1])), np.uint8)
+    blocks = _room(out, (*values.shape[:-1], Q8_0.bytes_of(values.shape[-1])), np.uint8, values)
     stored, largest = blocks.reshape(-1).view(_Q8_0), np.empty(len(groups), np.float32)
     scratch, codes = np.empty((_PIECE, 32), np.uint32), np.empty((_PIECE, 32), np.int8)
     for piece in _pieces(groups):
@@ -56,7 +56,7 @@ def encode_q8_0(values: Array, out: Array | None = None) -> Array:
 @np.errstate(invalid="ignore")  # a scale may be infinite, a code zero
 def decode_q8_0(blocks: Array, out: Array | None = None) -> Array:
     """Values of blocks, code x d. Raises InputError for other shapes and types. Source: section 8.4.2."""
-    stored, values = _stored(blocks, Q8_0, _Q8_0), _room(out, _shape_of_values(blocks, Q8_0), np.float32)
+    stored, values = _stored(blocks, Q8_0, _Q8_0), _room(out, _shape_of_values(blocks, Q8_0), np.float32, blocks)
     groups, codes = values.reshape(-1, 32), np.empty((_PIECE, 32), np.int8)
     scales, stored_codes = stored["scale"].astype(np.float32), stored["codes"]
     for piece in _pieces(groups):
@@ -75,7 +75,7 @@ def encode_q4_0(values: Array, out: Array | None = None) -> Array:
     `out` is then as it was. Source: section 8.4.2; the public format.
     """
     groups = _groups_of_values(values, Q4_0)
-    blocks = _room(out, (*values.shape[:-1], Q4_0.bytes_of(values.shape[-1])), np.uint8)
+    blocks = _room(out, (*values.shape[:-1], Q4_0.bytes_of(values.shape[-1])), np.uint8, values)
     stored = blocks.reshape(-1).view(_Q4_0)
     scales = _first_of_largest(groups) / np.float32(-8)
     inverse = _store_scales(scales, stored, groups)
@@ -101,7 +101,7 @@ def encode_q4_0(values: Array, out: Array | None = None) -> Array:
 @np.errstate(invalid="ignore")  # a scale may be infinite, a code zero
 def decode_q4_0(blocks: Array, out: Array | None = None) -> Array:
     """Values of blocks, (code - 8) x d. Raises InputError for other shapes and types. Source: section 8.4.2."""
-    stored, values = _stored(blocks, Q4_0, _Q4_0), _room(out, _shape_of_values(blocks, Q4_0), np.float32)
+    stored, values = _stored(blocks, Q4_0, _Q4_0), _room(out, _shape_of_values(blocks, Q4_0), np.float32, blocks)
     groups, codes, nibbles = (
         values.reshape(-1, 32),
         np.empty((_PIECE, 32), np.int8),
@@ -139,12 +139,14 @@ def _shape_of_values(blocks: Array, layout: GroupFormat) -> tuple[int, ...]:
     return *blocks.shape[:-1], blocks.shape[-1] // layout.group_bytes * layout.group_values
 
 
-def _room(out: Array | None, shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
+def _room(out: Array | None, shape: tuple[int, ...], dtype: type[np.generic], read: Array) -> Array:
     if out is None:
         return np.empty(shape, dtype)
     is_right = isinstance(out, np.ndarray) and out.dtype == dtype and out.shape == shape
     if not is_right or not out.flags.c_contiguous or not out.flags.writeable:
         raise InputError("out", out, f"{dtype.__name__} {shape} in one piece that may be written")
+    if np.may_share_memory(out, read):  # what is still to be read would be written over
+        raise InputError("out", out, "room that shares no memory with what is read")
     return out
 
 

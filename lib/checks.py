@@ -5,12 +5,19 @@ import operator
 import reprlib
 from collections.abc import Iterable
 from numbers import Real
-from typing import SupportsIndex, TypeVar, cast
+from typing import Any, SupportsIndex, TypeVar, cast
 
 T = TypeVar("T")
 
 
-_SHORT = reprlib.Repr()
+class _Short(reprlib.Repr):
+    """Of an array type and shape: what its numbers are is seldom what is wrong, and they take several lines."""
+
+    def repr_ndarray(self, array: Any, level: int) -> str:
+        return f"an array of {array.dtype}, shape {array.shape}"
+
+
+_SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxlong = _SHORT.maxother = 60
 
 

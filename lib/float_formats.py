@@ -33,7 +33,7 @@ def decode_bf16(codes: Array) -> Array:
     """The float32 of each BF16. Raises InputError for what is no array of uint16. Source: section 8.4.2."""
     if not isinstance(codes, np.ndarray) or codes.dtype != np.uint16:
         raise InputError("codes", codes, "an array of uint16")
-    return (codes.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(codes.astype(np.uint32) << 16).view(np.float32)
 
 
 def encode_e4m3(values: Array, scale: float = 1) -> Array:
@@ -50,7 +50,7 @@ def encode_e4m3(values: Array, scale: float = 1) -> Array:
     normal = _rounded_off(magnitudes.view(np.uint32), 20) - np.uint32(_FIRST_EXPONENT << 3)
     codes = np.where(magnitudes < _LEAST_NORMAL, np.rint(magnitudes / _STEP), normal).astype(np.uint8)
     signs = np.where(np.signbit(quotients), E4M3_SIGN, np.uint8(0))
-    return np.where(np.isnan(quotients), E4M3_NAN, codes) | signs
+    return np.asarray(np.where(np.isnan(quotients), E4M3_NAN, codes) | signs)
 
 
 def decode_e4m3(codes: Array, scale: float = 1) -> Array:

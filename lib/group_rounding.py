@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lib.checks import InputError, one_of, whole
-from lib.float_formats import decode_e4m3, encode_e4m3
+from lib.float_formats import E4M3_LARGEST, decode_e4m3, encode_e4m3
 from lib.quantization import GroupFormat
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -57,7 +57,7 @@ def _codes(groups: Array, scales: Array, bits: int) -> Array:
 
 
 def _as_stored(scales: Array, scale_bytes: int) -> Array:
-    if scale_bytes == 1:
-        return decode_e4m3(encode_e4m3(scales))
+    if scale_bytes == 1:  # a scale cut to the largest would read other values
+        return np.where(np.abs(scales) > E4M3_LARGEST, np.float32(np.inf), decode_e4m3(encode_e4m3(scales)))
     with np.errstate(over="ignore"):
         return scales.astype(np.float16 if scale_bytes == 2 else np.float32).astype(np.float32)

@@ -52,7 +52,8 @@ def encode_q2_k(values: Array) -> Array:
         raise InputError("values", values, f"float32 numbers [..., a multiple of {Q2_K.group_values}]")
     groups = values.reshape(-1, GROUPS, GROUP_VALUES)
     lowest = np.maximum(-groups.min(axis=2), 0).max(axis=1)
-    widest = (np.maximum(groups.max(axis=2), 0) - np.minimum(groups.min(axis=2), 0)).max(axis=1)
+    with np.errstate(over="ignore"):  # a range beyond float32 is infinite, and refused below
+        widest = (np.maximum(groups.max(axis=2), 0) - np.minimum(groups.min(axis=2), 0)).max(axis=1)
     d, dmin = widest / np.float32(MOST_CODE * MOST_SCALE), lowest / np.float32(MOST_SCALE)
     if not (np.maximum(d, dmin) <= _LARGEST_FP16).all():
         raise InputError("values", float(values.flat[np.abs(values).argmax()]), "finite numbers whose d FP16 can hold")

@@ -93,6 +93,9 @@ class Grid:
     def __post_init__(self) -> None:
         _check_names("tasks", self.tasks, str, "a tuple of names, each once")
         _check_names("columns", self.columns, Run, "a tuple of runs, each once")
+        for run in self.columns:
+            whole("concurrency", run.concurrency, at_least=1)
+            whole("number", run.number)
         shape = f"{len(self.tasks)} rows of {len(self.columns)} answers, each True or False"
         if not isinstance(self.right, tuple) or len(self.right) != len(self.tasks):
             raise InputError("right", self.right, shape)

@@ -45,9 +45,13 @@ class TaskRun:
     task_s: float
 
     def __post_init__(self) -> None:
-        if not self.answers or any(answer.right for answer in self.answers[:-1]):
-            raise InputError("answers", self.answers, "at least one; after a right answer none is asked for")
+        is_right = isinstance(self.answers, tuple) and all(isinstance(answer, Answer) for answer in self.answers)
+        if not is_right or not self.answers or any(answer.right for answer in self.answers[:-1]):
+            allowed = "a tuple of at least one answer; after a right one none is asked for"
+            raise InputError("answers", self.answers, allowed)
         for answer in self.answers:
+            if not isinstance(answer.right, bool):
+                raise InputError("right", answer.right, "True or False")
             seconds("generation_s", answer.generation_s)
             whole("tokens", answer.tokens, at_least=1)
         if seconds("task_s", self.task_s) + ROUNDING < self.generation_s:

@@ -257,6 +257,10 @@ class MeasuredDecode(StepTime):
         """Whether the step reads an amount between the least and the most that were recorded."""
         return self.points[0][0] <= self.device.read_bytes(plan) <= self.points[-1][0]
 
+    def is_recorded(self, plan: StepPlan) -> bool:
+        """Whether a step that reads just this amount was recorded: its time is not interpolated."""
+        return self.device.read_bytes(plan) in dict(self.points)
+
     def __call__(self, plan: StepPlan) -> int:
         if not plan.is_decode:
             raise InputError("plan", plan, "a decode step: one new token for each request")

@@ -125,7 +125,11 @@ def test_the_readouts_at_the_book_values() -> None:
 def test_the_questions_are_answered_by_the_record() -> None:
     where, alone, q = (known.exploration.question() for known in FAMILY)
     assert where.answer == "all in task 5 again"
-    assert set(case_of(Config.BF16_KV, Compare.NOTHING, Served.ALL, Weights.FP8).grid.wrong_by_task) == {"n512-r0"}
+    assert "with BF16 KV this document fails with either weights" in where.because
+    for weights in Weights:
+        grids = {config: case_of(config, Compare.NOTHING, Served.ALL, weights).grid for config in Config}
+        assert set(grids[Config.BF16_KV].wrong_by_task) == {"n512-r0"}
+        assert "n512-r0" not in grids[Config.FP8_KV_BF16_Q].wrong_by_task  # it is not too hard for the model
     assert alone.choices == ("12 against 14", "13 against 14", "14 against 14")
     assert alone.answer == "14 against 14"
     assert "task 5 is right with FP8 and wrong with BF16 KV" in alone.because

@@ -127,6 +127,22 @@ def test_shapes_are_kept_and_given_room_is_used(kind: Kind) -> None:
 
 
 @both
+def test_room_in_what_is_read_is_refused_and_nothing_changes(kind: Kind) -> None:
+    values = drawn(9, 8)
+    blocks = kind.encode(values)
+    shared = values.copy()
+    with pytest.raises(InputError, match=r"^out is .*shares no memory"):
+        kind.encode(shared, out=shared.view(np.uint8).reshape(-1)[: blocks.size].reshape(blocks.shape))
+    assert np.array_equal(shared, values)
+    room = np.zeros_like(values)
+    inside = room.view(np.uint8).reshape(-1)[: blocks.size].reshape(blocks.shape)
+    inside[...] = blocks
+    with pytest.raises(InputError, match=r"^out is .*shares no memory"):
+        kind.decode(inside, out=room)
+    assert np.array_equal(inside, blocks)
+
+
+@both
 def test_nothing_is_stored_as_nothing(kind: Kind) -> None:
     for shape in ((0,), (0, 64), (3, 0)):
         blocks = kind.encode(np.empty(shape, np.float32))

@@ -32,6 +32,12 @@ def test_the_message_names_parameter_value_and_what_is_allowed() -> None:
     assert isinstance(error, ValueError)
 
 
+def test_an_array_is_named_by_type_and_shape_on_one_line() -> None:
+    error = InputError("values", np.zeros((7, 31)), "an array of float32")
+    assert str(error) == "values is an array of float64, shape (7, 31); allowed: an array of float32"
+    assert str(refusal(whole, "n", np.ones(1, np.int64))).startswith("n is an array of int64, shape (1,); allowed: ")
+
+
 def test_a_tuple_of_whole_numbers_is_asked_one_by_one() -> None:
     wholes("n", (1, np.int64(7)), 1, 9)
     wholes("n", (1, 7), count=2)
@@ -86,7 +92,6 @@ def test_integers_of_arrays_are_whole_numbers_and_become_plain_ones(number: Any)
         np.True_,
         None,
         [2],
-        np.array([2]),
         Fraction(2),
         Decimal(2),
         2j,

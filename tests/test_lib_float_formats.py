@@ -112,6 +112,15 @@ def test_every_bf16_is_read_and_stored_as_itself() -> None:
     assert np.isnan(decode_bf16(encode_bf16(read[~stays]))).all()
 
 
+def test_a_single_number_stays_an_array() -> None:
+    one = np.array(1.5, np.float32)
+    for there, back in ((encode_bf16, decode_bf16), (encode_e4m3, decode_e4m3)):
+        stored = there(one)
+        assert isinstance(stored, np.ndarray) and stored.shape == ()
+        read = back(stored)
+        assert isinstance(read, np.ndarray) and read.shape == () and read == one
+
+
 def wrong_arrays(right: Array) -> list[object]:
     return [right.astype(np.int8), right.astype(np.float64), right.tolist(), 1.0, None, "x"]
 

@@ -92,6 +92,21 @@ def test_values_without_a_scale_are_refused(wrong: float) -> None:
             as_read_in(layout(bits=bits), values)
 
 
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, 1e6, -1e6])
+def test_a_scale_beyond_e4m3_is_refused_and_not_cut(wrong: float) -> None:
+    values = VALUES.copy()
+    values[3, 70] = wrong
+    for bits in (4, 8):
+        with pytest.raises(InputError, match=r"values is .*whose scale 1 bytes can hold"):
+            as_read_in(layout(bits=bits, scale_bytes=1), values)
+
+
+def test_the_largest_scale_of_one_byte_is_that_of_e4m3() -> None:
+    values = np.zeros(32, np.float32)
+    values[0] = -8 * 448
+    assert as_read_in(layout(scale_bytes=1), values)[0] == values[0]
+
+
 @pytest.mark.parametrize("wrong", [VALUES.astype(float), VALUES.tolist(), VALUES[:, 1:], None])
 def test_other_values_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="values is "):

@@ -100,6 +100,11 @@ def test_values_without_a_scale_are_refused(wrong: float) -> None:
         encode_q2_k(values)
 
 
+def test_a_range_beyond_float32_is_refused_without_a_warning() -> None:
+    with np.errstate(all="raise"), pytest.raises(InputError, match=r"values is .*whose d FP16 can hold"):
+        encode_q2_k(np.tile(np.array([3e38, -3e38], np.float32), 128))
+
+
 def test_other_shapes_and_types_are_refused() -> None:
     values, blocks = drawn(8), encode_q2_k(drawn(8))
     for work, name, right in ((encode_q2_k, "values", values), (decode_q2_k, "blocks", blocks)):

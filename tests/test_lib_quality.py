@@ -187,6 +187,9 @@ def test_times_are_compared_inside_a_group() -> None:
         ({"columns": ()}, "columns"),
         ({"columns": COLUMNS[:1] * 4}, "columns"),
         ({"columns": ((1, 1), (1, 2), (4, 1), (4, 2))}, "columns"),
+        ({"columns": (Run(0, 1), *COLUMNS[1:])}, "concurrency"),
+        ({"columns": (Run(True, 1), *COLUMNS[1:])}, "concurrency"),
+        ({"columns": (*COLUMNS[:3], Run(4, float("nan")))}, "number"),  # type: ignore[arg-type]
         ({"columns": COLUMNS[:3]}, "right"),
         ({"tasks": TASKS[:7]}, "right"),
         ({"right": None}, "right"),

@@ -276,6 +276,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     prefetch.split_evenly: {"step_ns": 26_260_000, "layers": 36},
     prefetch.copy_time_ns: {"set_bytes": 10**9, "link_bytes_s": 64 * 10**9},
     prefetch.prefetch: {"offload": OFFLOAD, "step_ns": 26_260_000, "link_bytes_s": 64 * 10**9},
+    prefetch.is_recorded: {"requests": 4},
     prefetch.plain_step_ns: {"kind": prefetch.StepKind.DECODE, "requests": 4, "prompt_tokens": 1024},
     prefetch.hiding_link: {"offload": OFFLOAD, "step_ns": 26_260_000},
     prefetch.hiding_step_ns: {"offload": OFFLOAD, "copy_ns": 4_718_592},

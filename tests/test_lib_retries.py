@@ -81,6 +81,10 @@ def test_a_time_per_solved_task_needs_one(count: Any, runs: list[TaskRun]) -> No
         ((), 1, "answers"),
         ((GOOD, GOOD), 4, "answers"),
         ((GOOD, FAILED), 4, "answers"),
+        (None, 1, "answers"),
+        ([GOOD], 4, "answers"),
+        (("right",), 4, "answers"),
+        ((Answer(1.0, 46, "x"),), 1, "right"),  # type: ignore[arg-type]
         ((Answer(-1.0, 46, True),), 1, "generation_s"),
         ((Answer(float("nan"), 46, True),), 1, "generation_s"),
         ((Answer(1.0, 0, True),), 1, "tokens"),

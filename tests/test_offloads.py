@@ -15,9 +15,10 @@ from figures.offloads import COMPLETE_BYTES, INPUT_BYTES, PREFILL_EXAMPLE, memor
 from figures.prefetches import Placed, curve_of, placed, uses_in_sight, waits_of
 from figures.prefetches import step_at as lanes_at
 from figures.registry import Entry, entry
-from figures.words import LANGUAGES
+from figures.words import LANGUAGES, words
 from lib.offload import NVLINK, PCIE, Part
-from lib.prefetch import StepKind, hiding_link, prefetch
+from lib.prefetch import StepKind, hiding_link, is_recorded, prefetch
+from lib.records import record
 from lib.units import GB, MIB
 
 MEMORY, TIME, LANES = entry("offload-memory"), entry("copy-time"), entry("copy-and-compute")
@@ -108,6 +109,17 @@ def test_times_of_the_book() -> None:
         "the link",
     )
     assert readouts(TIME, buffers=1)["who waits"] == "compute and the link"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_time_between_recorded_batches_is_not_called_recorded(language: str) -> None:
+    text = words(language, "copy-time")
+    recorded = {row["batch_requests"] for row in record("step_efficiency").where(input_kind="2k_independent")}
+    for requests in (1, 2, 4, 15, 16, 35):
+        name = "decode_step" if requests in recorded else "decode_between"
+        page = TIME.draw(**at(TIME, requests=requests), language=language)
+        assert text[name].format(requests=requests) in page.texts[0].get_text()
+        assert is_recorded(requests) == (requests in recorded)
 
 
 def test_twice_the_batch_copies_the_same() -> None:
