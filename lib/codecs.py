@@ -44,14 +44,18 @@ class Codec:
     def encode(self, values: Array) -> Array:
         """The bytes of numbers.
 
-        Raises InputError for what is no array of real numbers in whole groups, or what the format cannot store.
+        Raises InputError for what is no array of finite real numbers in whole groups, or what the format cannot store:
+        what is not a number marks a place that was never written.
         """
         group = self.layout.group_values
         is_right = isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and values.ndim
         if not is_right or values.shape[-1] % group:
             raise InputError("values", values, f"real numbers [..., a multiple of {group}]")
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, and the format says what becomes of that
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite and is refused
             numbers = values.astype(self.takes)
+        if not np.isfinite(numbers).all():
+            wrong = values[~np.isfinite(numbers)].flat[0]
+            raise InputError("values", float(wrong), f"finite numbers that {np.dtype(self.takes).name} can hold")
         return np.ascontiguousarray(self.to_codes(numbers)).view(np.uint8)
 
     def decode(self, stored: Array) -> Array:

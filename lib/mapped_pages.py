@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lib.checks import keep_whole, whole
+from lib.checks import InputError, keep_whole, whole
 from lib.memory import MOST_BYTES
 from lib.prefix_value import transfer_time
 from lib.units import GB, KIB
@@ -40,7 +40,10 @@ def pages_read(steps: Iterable[Iterable[int]], room_pages: int, pinned_pages: in
             recent.popitem(last=False)
         return missing
 
-    return tuple(sum(map(is_read, step)) for step in steps)
+    try:
+        return tuple(sum(map(is_read, step)) for step in steps)
+    except TypeError:
+        raise InputError("steps", steps, "the pages of each step, whole numbers in their order") from None
 
 
 @dataclass(frozen=True)

@@ -90,3 +90,9 @@ def test_a_step_that_is_none_is_refused(step: object) -> None:
 def test_a_page_that_is_none_is_refused(page: object) -> None:
     with pytest.raises(InputError, match=r"^page is "):
         pages_read([[page]], 4)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("steps", [None, 3, [None], [3]])
+def test_steps_that_are_none_are_refused(steps: object) -> None:
+    with pytest.raises(InputError, match=r"^steps is "):
+        pages_read(steps, 4)  # type: ignore[arg-type]

@@ -178,9 +178,14 @@ def test_what_is_read_is_no_part_of_the_memory() -> None:
     np.testing.assert_array_equal(kv.keys[0], keys)
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, 1e39, 1e8])
-def test_numbers_that_a_format_cannot_store_leave_the_blocks_as_they_were(wrong: float) -> None:
-    kv = KvBlocks(1, 2, 1, 32, Q8_0, Q4_0)
+@pytest.mark.parametrize(
+    ("formats", "wrong"),
+    [*(((Q8_0, Q4_0), wrong) for wrong in (math.nan, math.inf, 1e39, 1e8)), ((FLOAT64, BF16), math.nan)],
+)
+def test_numbers_that_a_format_cannot_store_leave_the_blocks_as_they_were(
+    formats: tuple[Codec, Codec], wrong: float
+) -> None:
+    kv = KvBlocks(1, 2, 1, 32, *formats)
     right, bad = np.ones((1, 1, 32)), np.ones((1, 1, 32))
     bad[0, 0, 7] = wrong
     for name, keys, values in (("keys", bad, right), ("values", right, bad)):
