@@ -185,8 +185,9 @@ def _best_by(ms: InMs) -> Callable[..., tuple[int, int]]:
 
 
 def _best(acceptance: Acceptance, lengths: tuple[int, ...], **times: Any) -> tuple[int, int]:
-    of_list, _ = _best_by(_ms_per_output)(acceptance, lengths, **times)
-    return of_list, best_length(acceptance, _round_time(**times))
+    round_time = _round_time(**times)
+    of_list = min(lengths, key=lambda length: s_per_output(acceptance, round_time, length))
+    return of_list, best_length(acceptance, round_time)
 
 
 def _best_of_list_twice(**case: Any) -> tuple[int, int]:
