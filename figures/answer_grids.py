@@ -361,8 +361,8 @@ def _ask_for_q_alone() -> Question:
         answer=choices[1],
         reveals={"compare": Compare.FP8_DEFAULT},
         because=f"Only task {TASKS.index(turned) + 1} turns, with {CONCURRENCIES[1]} requests at once. Task "
-        f"{TASKS.index(kept) + 1} is wrong here with FP8 KV whatever the format of Q: that came with the KV. Totals hide "
-        "this: compare task by task, and change one thing at a time.",
+        f"{TASKS.index(kept) + 1} is wrong here with FP8 KV whatever the format of Q: that came with the KV. Totals "
+        "hide this: compare task by task, and change one thing at a time.",
     )
 
 
