@@ -331,6 +331,7 @@ from lib.memory import paged_bytes
 from lib.model import kv_bytes_per_token
 from lib.offload import Offload, bytes_of_set, every_nth
 
+
 def every_fourth(buffers):
     return Offload(36, every_nth(36, 4), bytes_of_set(QWEN3_8B), buffers)
 
