@@ -518,7 +518,7 @@ for trials, what in ((32, "answers, were they independent"), (8, "tasks")):
     print(f"{low:.0%} to {high:.0%} from {trials} {what}")
 
 # %% [markdown]
-# From eight tasks, of which one got better and one worse, nobody can say which format answers better. What the grids *do* show is that the answers depend on the format, and where.
+# From eight tasks, of which one got better and one worse, nobody can say which format answers better. (The *sign test* in the read-outs asks how often a fair coin would part the changed tasks at least as unevenly. One against one: always.) What the grids *do* show is that the answers depend on the format, and where.
 #
 # A second group, with weights in FP8, is a warning against quick conclusions:
 
