@@ -411,7 +411,7 @@ print(f"in time from {lowest_link(every_fourth(2), steps, limit_s=7) / 1e9:.0f} 
 # %% [markdown]
 # What decides is the bytes of a step over the bandwidth. Overlap hides time; it moves no byte less.
 #
-# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe, with two buffers? It depends on whom you ask for the time of a step. The FLOP rule counts matrix work only; the fit (8.2.2) has what a step costs anyway in it as well, so its short prefills take longer and hide more:
+# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe, with two buffers? It depends on whom you ask for the time of a step. The FLOP rule counts only what the device itself has to do; the fit (8.2.2) has what a step costs anyway in it as well, so its short prefills take longer and hide more:
 
 # %%
 from lib.prefetch import hiding_prompt
@@ -503,7 +503,7 @@ for before in (Config.BF16_KV, Config.FP8_DEFAULT):
     print(f"{changed} changed: {changes.changed_cells} cells, {tasks}")
 
 # %% [markdown]
-# So is it the 8 bits of the KV? For task 6, yes: it is wrong whichever format the queries have. Task 5 beside others is the work of the queries: in the second line only their format changed, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart. (Each line changes one format and nothing else that is on record; how a kernel converts and adds up is not.)
+# So is it the 8 bits of the KV? For task 6, here, yes: it is wrong whichever format the queries have. Task 5 beside others is the work of the queries: in the second line only their format changed, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart. (Each line changes one format and nothing else that is on record; how a kernel converts and adds up is not.)
 #
 # ### Eight tasks are not 32 trials
 #
