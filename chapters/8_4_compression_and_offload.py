@@ -22,7 +22,7 @@
 #
 # **Quantisation** cuts a tensor into **groups** of values. Of each value it stores a short **code**, a small whole number, and of each group what is needed to turn codes back into numbers: a **scale**, sometimes a minimum. Reading computes code × scale, which is near the value and not the value. All that is stored beside the codes is **metadata**, and it takes bytes like everything else.
 #
-# Take Q2_K, a format of the GGML family. "Q2" says that codes have 2 bits. A file of one billion values, then, takes a quarter of a billion bytes?
+# Take Q2_K, one of the formats of GGML, a library that many run models with on small machines. "Q2" says that codes have 2 bits. A file of one billion values, then, takes a quarter of a billion bytes?
 
 # %%
 from lib.quantization import Q2_K
@@ -32,7 +32,7 @@ print(f"{float(Q2_K.bits_per_value)} bits a value")
 print(f"{float(Q2_K.metadata_share):.0%} metadata")
 
 # %% [markdown]
-# Not quite. A group has 256 values: 64 bytes of codes, and another 20 for scales and minima (16 sub-groups with a scale and a minimum of 4 bits each, and two FP16 numbers that scale those). 84 bytes for 256 values are 2.625 bits a value; 24 % of it are metadata. The narrower the code, the larger this part.
+# Not quite. A group has 256 values: 64 bytes of codes, and another 20 of metadata. It is cut into 16 sub-groups, each with 4 bits for its scale and 4 for its minimum, together 16 bytes; two FP16 numbers that scale all of those take the other 4. 84 bytes for 256 values are 2.625 bits a value; 24 % of them metadata. The narrower the code, the larger this part.
 #
 # What comes back? Here 256 values, once without surprises and once with a single large one among them:
 
@@ -44,19 +44,18 @@ from lib.q2_k import decode_q2_k, encode_q2_k
 plain = np.random.default_rng(8).normal(size=256).astype(np.float32)
 spike = plain.copy()
 spike[100] = 20
-place = np.arange(256)
-beside, far = (place // 16 == 100 // 16) & (place != 100), place // 16 != 100 // 16
+beside, far = [*range(96, 100), *range(101, 112)], [*range(96), *range(112, 256)]
 for name, values in {"plain": plain, "one spike": spike}.items():
     off = decode_q2_k(encode_q2_k(values)) - values
-    near, rest = (np.sqrt(np.mean(off[some] ** 2)) for some in (beside, far))
-    print(f"{name:10} error {near:.2f} in its group of 16, {rest:.2f} elsewhere")
+    near, rest = (np.sqrt(np.mean(off[places] ** 2)) for places in (beside, far))
+    print(f"{name:10} error {near:.2f} in its sub-group, {rest:.2f} elsewhere")
 
 # %% [markdown]
-# The spike stretches the scale of its own group: the small values around it fall onto the few codes that are left, and their error grows to three times what it was. Elsewhere it hardly changes. That is what groups are for: they keep such damage local, and each of them costs metadata.
+# The spike stretches the scale of its own sub-group: the 15 small values around it fall onto the few codes that are left, and their error grows to three times what it was. Elsewhere it hardly changes. That is what small groups are for: they keep such damage local. Each of them costs metadata.
 #
 # ### A file that must fit
 #
-# Weights are loaded once and shared by all requests; KV comes with each of them and grows. On a small machine they compete for the same memory. Qwen3-235B-A22B has been published as a file called Q2_K. It mixes formats: most tensors are Q2_K, some that matter more are wider, norms and the router stay floats. (Which tensor has which format we infer from the model's shape; codes and metadata then agree with the file to the byte.)
+# Weights are loaded once and shared by all requests; KV comes with each of them and grows. On a small machine they compete for the same memory. Qwen3-235B-A22B has been published as a file called Q2_K. It mixes formats: most tensors are Q2_K, some that matter more are wider, and a few small ones stay floats. (Which tensor has which format we infer from the model's shape; codes and metadata then agree with the file to the byte.)
 
 # %%
 from figures.tables import Table
@@ -106,7 +105,7 @@ Table(("file", "context", "left beside it", "KV of a request", "fit"), rows)
 #
 # ### But the file does load
 #
-# It does, and this is a trap. The CPU and the GPU of this machine share one memory (**unified memory**), and a weight file is usually **mapped**: its pages get an address at once and become resident when they are first touched. So loading succeeds. But a decode step touches *all* pages of the weights that it uses, in the same order each time. If they are more than fit, some have to leave. A system that throws out the page that was not used for longest (real ones come near to it) throws out exactly the one that the next step needs first. For a dense model (this one reads other experts for other tokens, which softens it):
+# It does, and this is a trap. The CPU and the GPU of this machine share one memory (**unified memory**), and a weight file is usually **mapped**: its pages (of the operating system, not those of KV in 8.3) get an address at once, and become resident, that is, take memory, when they are first touched. So loading succeeds. But a decode step touches *all* pages of the weights that it uses, in the same order each time. If they are more than fit, some have to leave. A system that throws out the page that was not used for longest (real ones come near to it) throws out exactly the one that the next step needs first. This is **thrashing**. Here it is counted for a model that reads all of its weights in each step. (Qwen3-235B reads only a part of them for each token, and other parts for other tokens, which softens it.)
 
 # %%
 from lib.mapped_pages import MappedFile
@@ -119,7 +118,7 @@ for variant in ("Q2_K", "UD-Q2_K_XL"):
     print(f"{variant:10} read in steps 1, 2, 3: {', '.join(read)}")
 
 # %% [markdown]
-# By this rule a file that is too large by a little is not read again a little: it is read again *whole*, in every step. Two remedies are left, the two of this section: fewer bytes (8.4.2), or only what is needed now, brought in time and by plan (8.4.3).
+# By this rule a file that is too large by a little is not read again a little: it is read again *whole*, in every step. Two remedies are left: fewer bytes, of weights as here or of KV (8.4.2); or only what is needed now, brought in time and by plan (8.4.3).
 #
 # What the machine was seen to do, with a model small enough for it (Qwen3-8B, 4-bit weights, BF16 KV):
 
@@ -139,7 +138,7 @@ columns = {
 Table.of(record("m2max").rows, columns)
 
 # %% [markdown]
-# (Measured on the machine, wall clock. Slots were prefilled one after another: this is a record of capacity, not of speed with several users.) KV grows as counted, 1.125 GiB for each 8K. Filling two contexts of 32K took four to five minutes, in two slots or twice in the same one.
+# (Clock: client. A slot is room for one context. Contexts were filled one after another, and with one slot of 32K two tasks in a row: this is a record of capacity, not of speed with several users.) KV grows as counted, 1.125 GiB for each 8K. And it takes patience: two contexts of 32K took four to five minutes to fill.
 
 # %% [markdown]
 # ## 8.4.2 Smaller KV, and what reading it costs
@@ -147,7 +146,7 @@ Table.of(record("m2max").rows, columns)
 # The same idea for KV. A context of 8K tokens takes 1152 MiB in BF16. There are two ways to make a token's KV smaller, and they multiply:
 #
 # - the **bit width** says how many bits each value takes;
-# - the **representation** says how many values there are. The compact state of latent attention (MLA, chapter 9) has fewer of them: 549 MiB for the same 8K tokens, in BF16.
+# - the **representation** says how many values there are. The compact state of latent attention (MLA, chapter 9) has fewer of them: 549 MiB for 8K tokens in BF16, and that in a far larger model.
 
 # %%
 from lib.model import QWEN3_8B, kv_bytes, preset
@@ -172,7 +171,7 @@ explore("group-formats")
 #
 # ### Which values suffer
 #
-# Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart.
+# Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart. (FP8 in the table is a float of 8 bits, without groups.)
 
 # %%
 from lib import codecs
@@ -278,9 +277,9 @@ columns = {"KV": "kv_format", "bytes read": "dram_read_bytes", "time, ns": "kern
 Table.of(record("decode_attention_traffic").rows, columns)
 
 # %% [markdown]
-# (Measured once each, on one layer, without the last reduction; do not multiply it by the number of layers.) The bytes are halved, as counted. The time is not: it falls by a third.
+# (Measured once each, on one layer, without the last reduction; do not multiply it by the number of layers.) The bytes are halved, as counted. The time is not: it falls by a third. (`fp8_kv_default` is what the engine does when asked for FP8 KV; 8.4.4 takes it apart.)
 #
-# And capacity? Requests of 7239 tokens in a pool of 8 GiB. More of them submitted than fit means that some are preempted and computed again (8.3.2):
+# And capacity? Requests of 7239 tokens in a pool of 8 GiB. Whoever does not fit waits; but the engine also lets in some whose *answers* will not fit, and these are preempted and computed again (8.3.2). Each line was run in two rounds, so 7 requests are 14 answers:
 
 # %%
 columns = {
@@ -292,7 +291,7 @@ columns = {
 Table.of(record("kv_format_concurrency").rows, columns)
 
 # %% [markdown]
-# In the same memory FP8 holds twice the blocks, and there is less to compute again. Look at the last column too: fewer were right. Section 8.4.4 is about that.
+# In the same memory FP8 holds twice the tokens, and less has to be computed again. Look at the last column too: not all were right with BF16, and in each pair fewer with FP8. Section 8.4.4 is about that.
 #
 # ### Local and global state
 #
@@ -306,9 +305,11 @@ for tokens in (8192, 131_072):
     v4, v41 = (float(state.bytes_at(tokens)) for state in states)
     mib = f"V4 {shown(v4, 'MiB', 3)}, V4.1 {shown(v41, 'MiB', 3)}"
     print(f"{tokens:>7} tokens: {mib}, {v4 / v41:.2f} x")
+whole_text = [float(state.global_bytes(8192)) for state in states]
+print(f"of the whole text alone: {whole_text[0] / whole_text[1]:.2f} x")
 
 # %% [markdown]
-# 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down.
+# 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down. At 128K they hardly count.
 
 # %% [markdown]
 # ## 8.4.3 Offloading weights, prefetching, and what moves in each step
@@ -323,18 +324,22 @@ for tokens in (8192, 131_072):
 explore("offload-memory")
 
 # %% [markdown]
-# In units of 8K inputs (1152 MiB) that is room for 2 more with one buffer, and for 1 with two. In units of *complete* long requests (1188 MiB) it is 1 either way. Count what is needed at the end, not at the beginning: the second buffer seemed to cost a request and costs none.
+# In units of 8K inputs (1152 MiB) that is room for 2 more with one buffer, and for 1 with two. In units of *complete* long requests (1188 MiB) it is 1 either way. Count what is needed at the end, not at the beginning: the second buffer seemed to cost a request and costs none. (Try *every other layer* above: there it is the other way round.)
 
 # %%
 from lib.memory import paged_bytes
 from lib.model import kv_bytes_per_token
 from lib.offload import Offload, bytes_of_set, every_nth
 
-each = bytes_of_set(QWEN3_8B)
+
+def every_fourth(buffers):
+    return Offload(36, every_nth(36, 4), bytes_of_set(QWEN3_8B), buffers)
+
+
 begun = kv_bytes(QWEN3_8B, 8192)
 done = paged_bytes(8192 + 255, 16, kv_bytes_per_token(QWEN3_8B))
 for buffers in (1, 2):
-    offload = Offload(36, every_nth(36, 4), each, buffers)
+    offload = every_fourth(buffers)
     net = shown(offload.net_bytes, "MiB")
     more = offload.extra_requests(begun), offload.extra_requests(done)
     print(f"{buffers}: {net} gained, {more[0]} more inputs, {more[1]} more complete")
@@ -347,7 +352,7 @@ for buffers in (1, 2):
 # 1. a layer is computed after its copy is **done**;
 # 2. a buffer is filled again after the layer that uses it is **done**.
 #
-# With one buffer the second rule stops the next copy while *this* layer computes; all other layers still hide it. With two, the next copy goes to the other buffer. The picture shows one pass after many, when it repeats itself: the link above, the layers below. Find the moment when prefetching stops hiding the copies.
+# With one buffer the second rule stops the next copy while *this* layer computes; all other layers still hide it. With two, the next copy goes to the other buffer. The picture shows one **pass** through all layers, a step, after so many that it repeats itself: the link above, the layers below. Over this link compute has to wait. Find what makes the waiting go away.
 
 # %%
 explore("copy-and-compute")
@@ -362,8 +367,7 @@ from lib.prefetch import StepKind, hiding_link, plain_step_ns, prefetch
 step = plain_step_ns(StepKind.DECODE)
 for link in (PCIE, NVLINK):
     for buffers in (1, 2):
-        offload = Offload(36, every_nth(36, 4), each, buffers)
-        run = prefetch(offload, step, link.bandwidth_bytes_s)
+        run = prefetch(every_fourth(buffers), step, link.bandwidth_bytes_s)
         copy, full = (shown(ns / 1e9, "ms", 2) for ns in (run.copy_ns, run.pass_ns))
         print(f"{link.name:18} {buffers} buffer(s): a set {copy}, a pass {full}")
 
@@ -374,8 +378,8 @@ for link in (PCIE, NVLINK):
 
 # %%
 for buffers in (1, 2):
-    offload = Offload(36, every_nth(36, 4), each, buffers)
-    print(f"{buffers} buffer(s): from {hiding_link(offload, step) / 1e9:.0f} GB/s")
+    least = hiding_link(every_fourth(buffers), step) / 1e9
+    print(f"{buffers} buffer(s): from {least:.0f} GB/s")
 
 # %% [markdown]
 # ### The bytes decide
@@ -399,22 +403,22 @@ from lib.offload import decode_steps, lowest_link
 
 steps = decode_steps(outputs=256)
 for link in (PCIE, NVLINK):
-    copies = offload.released_bytes / link.bandwidth_bytes_s
+    copies = every_fourth(2).released_bytes / link.bandwidth_bytes_s
     one, every = shown(copies, "ms", 1), shown(steps * copies, "s", 2)
     print(f"{link.name:18} {one} a step, {every} in {steps}")
-print(f"in time from {lowest_link(offload, steps, limit_s=7) / 1e9:.0f} GB/s")
+print(f"in time from {lowest_link(every_fourth(2), steps, limit_s=7) / 1e9:.0f} GB/s")
 
 # %% [markdown]
 # What decides is the bytes of a step over the bandwidth. Overlap hides time; it moves no byte less.
 #
-# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe, with two buffers? It depends on whom you ask for the time of a step (8.2.2):
+# But per *step* is not per *token*. A larger batch, or several tokens a round (8.5), spread the same copy over more outputs; and a prefill of many tokens computes long enough to hide it. Offloading can be free in prefill and ruin decode. From how many tokens on does a prefill hide the copies over PCIe, with two buffers? It depends on whom you ask for the time of a step. The FLOP rule counts only what the device itself has to do; the fit (8.2.2) has what a step costs anyway in it as well, so its short prefills take longer and hide more:
 
 # %%
 from lib.prefetch import hiding_prompt
 from lib.step_time import FIT, device
 
 for name, model in {"fit": FIT, "FLOP rule": device()}.items():
-    tokens = hiding_prompt(offload, PCIE.bandwidth_bytes_s, model)
+    tokens = hiding_prompt(every_fourth(2), PCIE.bandwidth_bytes_s, model)
     print(f"{tokens:>5} tokens ({name})")
 
 # %% [markdown]
@@ -499,7 +503,7 @@ for before in (Config.BF16_KV, Config.FP8_DEFAULT):
     print(f"{changed} changed: {changes.changed_cells} cells, {tasks}")
 
 # %% [markdown]
-# Each line changes one format and nothing else that is on record (which kernels ran is not), and answers changed with either. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart.
+# So is it the 8 bits of the KV? For task 6, here, yes: it is wrong whichever format the queries have. Task 5 beside others is the work of the queries: in the second line only their format changed, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart. (Each line changes one format and nothing else that is on record; how a kernel converts and adds up is not.)
 #
 # ### Eight tasks are not 32 trials
 #
@@ -514,7 +518,7 @@ for trials, what in ((32, "answers, were they independent"), (8, "tasks")):
     print(f"{low:.0%} to {high:.0%} from {trials} {what}")
 
 # %% [markdown]
-# From eight tasks, of which one got better and one worse, nobody can say which format answers better. What the grids *do* show is that the answers depend on the format, and where.
+# From eight tasks, of which one got better and one worse, nobody can say which format answers better. (The *sign test* in the read-outs asks how often a fair coin would part the changed tasks at least as unevenly. One against one: always.) What the grids *do* show is that the answers depend on the format, and where.
 #
 # A second group, with weights in FP8, is a warning against quick conclusions:
 
@@ -551,9 +555,9 @@ for documents in Documents:
     print(f"   {shown(last, 's', 3)} if failed answers are forgotten")
 
 # %% [markdown]
-# The last line is the mistake to avoid: whoever counts only the answer that was right makes the format look faster than it is. The new documents, not used before, needed no retry: both errors of the known ones are one document, run twice.
+# The last line of each is the mistake to avoid: whoever counts only the answer that was right makes the format look faster than it is. The new documents, not used before, needed no retry: both errors of the known ones are one document, run twice.
 #
-# When is a faster first answer slower in the end? On average a task takes $T_\mathrm{first} + p_\mathrm{wrong}\, T_\mathrm{retry}$:
+# When is a faster first answer slower in the end? If one retry is enough and the check takes next to nothing, a task takes on average $T_\mathrm{first} + p_\mathrm{wrong}\, T_\mathrm{retry}$:
 
 # %%
 from lib.retries import expected_task_time

@@ -276,11 +276,11 @@ def answer_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("right answers", grid.right_answers),
         Readout("of so many", grid.answers),
         Readout("tasks with an error", len(grid.wrong_by_task)),
-        Readout("these are", _named(grid.wrong_by_task, "{}: {} wrong")),
+        Readout("which, and how often", _named(grid.wrong_by_task, "{} ({})")),
         Readout("turned by who else is served", _named(recorded_answers(weights, config).concurrency_matters)),
         Readout("formats that differ", _formats(Config(compare), config) if changes else NOTHING_TO_COMPARE),
         Readout("answers changed", changes.changed_cells if changes else NOTHING_TO_COMPARE),
-        Readout("tasks changed", _named(changes.tasks, "{}: {}") if changes else NOTHING_TO_COMPARE),
+        Readout("tasks changed", _named(changes.tasks, "{} {}") if changes else NOTHING_TO_COMPARE),
         Readout("sign test of these tasks", changes.chance if changes else NOTHING_TO_COMPARE, "", 2),
         *(
             Readout(
@@ -346,7 +346,8 @@ def _ask_for_q_alone() -> Question:
         for compare in (Compare.BF16_KV, Compare.FP8_DEFAULT)
     )
     assert from_bf16 and from_default
-    ((turned, _),) = from_default.tasks.items()
+    (turned,) = from_default.tasks
+    (kept,) = from_bf16.tasks.keys() - from_default.tasks.keys()
     default = from_default.before.right_answers
     form = "{}, in {}"
     choices = [form.format(0, "none"), form.format(from_default.changed_cells, "one task"),
@@ -359,9 +360,9 @@ def _ask_for_q_alone() -> Question:
         choices=tuple(choices),
         answer=choices[1],
         reveals={"compare": Compare.FP8_DEFAULT},
-        because=f"Only task {TASKS.index(turned) + 1} turns, with {CONCURRENCIES[1]} requests at once. Where the total "
-        "rises, one format did it; where it stays, tasks may have changed places all the same: compare task by task, "
-        "and change one thing at a time.",
+        because=f"Only task {TASKS.index(turned) + 1} turns, with {CONCURRENCIES[1]} requests at once. Task "
+        f"{TASKS.index(kept) + 1} is wrong here with FP8 KV whatever the format of Q: that came with the KV. Totals "
+        "hide this: compare task by task, and change one thing at a time.",
     )
 
 

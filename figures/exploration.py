@@ -88,9 +88,9 @@ class Readout:
             return "–"
         if isinstance(self.amount, str) or isinstance(book.amount, str):
             return "changed"
-        unit = UNITS[self.unit]
-        here, there = (round(unit.of(amount), self.digits) for amount in (self.amount, book.amount))
-        return shown(unit.to_base(here - there), self.unit, self.digits, signed=True)
+        unit, digits = UNITS[self.unit], max(self.digits, book.digits)
+        here, there = round(unit.of(self.amount), self.digits), round(unit.of(book.amount), book.digits)
+        return shown(unit.to_base(here - there), self.unit, digits, signed=True)
 
 
 @dataclass(frozen=True)

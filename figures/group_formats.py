@@ -100,7 +100,7 @@ def errors_of(layout: GroupFormat, data: Data) -> Errors:
 def group_formats(
     *,
     group: Annotated[int, Choice("values a scale", GROUPS)] = Q8_0.group_values,
-    code_bits: Annotated[int, Slider("code bits, lower bar", FEWEST_BITS, MOST_BITS, 1)] = Q4_0.code_bits,
+    code_bits: Annotated[int, Slider("lower bar, bits", FEWEST_BITS, MOST_BITS, 1)] = Q4_0.code_bits,
     scale_bytes: Annotated[int, Choice("bytes a scale", SCALE_BYTES)] = Q8_0.metadata_bytes,
     data: Annotated[Data, Choice("data", tuple(Data))] = Data.NORMAL,
     language: str = "en",

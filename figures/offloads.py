@@ -169,7 +169,7 @@ def copy_time(
     requests: Annotated[int, Slider("requests together", 1, 35, 1)] = 1,
     every: Every = EVERY,
     prompt_tokens: PromptTokens = PREFILL_EXAMPLE,
-    tokens_per_step: Annotated[int, Slider("outputs a step, each", 1, 4, 1)] = 1,
+    tokens_per_step: Annotated[int, Slider("outputs each", 1, 4, 1)] = 1,
     buffers: Buffers = 2,
     language: str = "en",
 ) -> Figure:

@@ -218,7 +218,7 @@ def _changed_part(name: str, before: str, after: str, further: tuple[Mistake, ..
         key=changed,
         mistakes=(
             Mistake(
-                "only totals are compared: equal ones say nothing of which answers are right",
+                "only totals are compared: they do not say which answers are right",
                 lambda _: frozenset[str](),
             ),
             Mistake(

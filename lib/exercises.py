@@ -39,6 +39,7 @@ BYTE_SLIPS = (
     (8, "bits and bytes"),
     (2**20, "bytes and MiB"),
     (2**30, "bytes and GiB"),
+    (10**9, "bytes and GB"),
 )
 # By the unit that is asked for. What has none counts something; a mean number of tokens has no other unit.
 SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {SHARE: ((100, "shares and per cent"),), TOKENS: (), "": ()}

@@ -108,13 +108,13 @@ def test_lines_are_counted_and_tasks_with_an_error_are_shaded(figure: Entry, set
 
 def test_the_readouts_at_the_book_values() -> None:
     expected = {
-        "bf16-kv-answers": ("28", "32", "1", "5: 4 wrong", "none", *["nothing to compare"] * 4, "72 to 95", "53 to 98"),
+        "bf16-kv-answers": ("28", "32", "1", "5 (4)", "none", *["nothing to compare"] * 4, "72 to 95", "53 to 98"),
         "fp8-default-answers": (
-            *("26", "32", "2", "5: 2 wrong, 6: 4 wrong", "5", "KV and Q", "6", "5: better, 6: worse", "1.00"),
+            *("26", "32", "2", "5 (2), 6 (4)", "5", "KV and Q", "6", "5 better, 6 worse", "1.00"),
             *("65 to 91", "47 to 96"),
         ),
         "fp8-kv-bf16-q-answers": (
-            *("28", "32", "1", "6: 4 wrong", "none", "KV", "8", "5: better, 6: worse", "1.00"),
+            *("28", "32", "1", "6 (4)", "none", "KV", "8", "5 better, 6 worse", "1.00"),
             *("72 to 95", "53 to 98"),
         ),
     }
@@ -136,6 +136,7 @@ def test_the_questions_are_answered_by_the_record() -> None:
     assert q.choices == ("0, in none", "2, in one task", "8, in two tasks")
     assert q.answer == "2, in one task"
     assert "Only task 5 turns, with 4 requests at once." in q.because
+    assert "Task 6 is wrong here with FP8 KV whatever" in q.because
 
 
 def test_what_is_asked_is_seen_after_the_answer() -> None:

@@ -103,6 +103,12 @@ def test_mib_for_mb_is_a_slip_with_units_where_bytes_are_asked_for() -> None:
         assert verdict.sentence.endswith("MB and MiB were mixed up.")
 
 
+def test_bytes_a_second_are_named_where_gb_are_asked_for() -> None:
+    verdict = part("f").judge(BOOK, 693_066_792_960)
+    assert verdict.kind is Kind.UNIT
+    assert verdict.sentence.endswith("bytes and GB were mixed up.")
+
+
 def test_what_every_draw_holds() -> None:
     for i in DRAWN:
         assert 24 <= i.layers <= 80 and 2 <= i.every <= 6 and i.layers % i.every == 0

@@ -481,6 +481,7 @@ def test_a_readout_tells_its_change() -> None:
     assert replace(book, amount=7.05).change_from(book) == "+0.10 s"
     assert replace(book, amount=6.85).change_from(book) == "−0.10 s"
     assert replace(book, amount=6.951).change_from(book) == "–"
+    assert Readout("bits", 9).change_from(Readout("bits", 8.5, digits=1)) == "+0.5"
     assert replace(book, clocks=(Clock.CLIENT, Clock.FIT)).clock == "client + fit"
 
 
