@@ -39,7 +39,7 @@ class Rule(StrEnum):
     RESIDUAL = "a rejection draws from the positive part of p - q"
     FROM_TARGET = "a rejection draws from p"
     EQUAL_ONLY = "a draft is accepted if a token drawn from p equals it"
-    LIKELIEST = "the likeliest token of q is drafted, and its probability is divided by"
+    LIKELIEST = "the draft is the likeliest token of q, not one drawn from q"
     NO_CORRECTION = "a rejection gives no token"
 
 
