@@ -208,6 +208,12 @@ def _best_of_list_twice(**case: Any) -> tuple[int, int]:
     return of_list, of_list
 
 
+def _best_up_to_four(acceptance: Acceptance, **case: Any) -> tuple[int, int]:
+    of_list, _ = _best(acceptance, **case)
+    _, of_all = _best(acceptance[:4], **case | {"lengths": (1,)})
+    return of_list, of_all
+
+
 BEST = NumberPart(
     name="c",
     asked=(Quantity("best of the list"), Quantity("best of all")),
@@ -224,17 +230,22 @@ BEST = NumberPart(
             "the shortest round is looked for: it outputs little",
             lambda acceptance, lengths, **_: (min(lengths), 1),
         ),
-        Mistake(_RATIOS, _best_by(_over(_harmonic))),
         Mistake(
             "only the lengths of the list are compared: the best of all may lie between them",
             _best_of_list_twice,
             may_coincide=True,  # if it lies in the list
         ),
         Mistake(
+            "only short drafts are tried: go on as far as positions are given",
+            _best_up_to_four,
+            may_coincide=True,  # if it is short
+        ),
+        Mistake(
             _FIRST_FOR_ALL,
             lambda acceptance, **case: _best(_as_the_first(acceptance), **case),
             may_coincide=True,
         ),
+        Mistake(_RATIOS, _best_by(_over(_harmonic))),
     ),
     first_step="compare the times of b, then those of the lengths between and beyond, as far as positions are given",
     hint="the time per output falls up to some length and rises behind it; look on both sides of the best of the list",
