@@ -48,7 +48,7 @@ for choices in ("abxyz", "xyzyx", "abcde"):
 # %% [markdown]
 # ### If it draws
 #
-# With sampling there is no single right token. The target has probabilities $p(x)$, the draft was drawn from its own $q(x)$. To compare tokens would favour what both like. The rule that is right: accept $x$ with probability
+# With sampling there is no single right token. The target has probabilities $p(x)$, the draft was drawn from its own $q(x)$. One could draw from $p$ at each position, put out what was drawn, and go on as long as the draft had the same. The text would be right, but two draws are seldom the same: with probability $\sum_x p(x)\,q(x)$. A rule that accepts more, as often as a right one can, $\sum_x \min(p(x), q(x))$: accept $x$ with probability
 #
 # $$\alpha(x) = \min\left(1, \frac{p(x)}{q(x)}\right),$$
 #
@@ -123,7 +123,7 @@ print(plain_text(40, seed=8), "plain")
 for goes_back in (tuple(State), (State.SAMPLER,), (State.GRAMMAR,)):
     text = text_through_drafts(40, seed=8, draft_tokens=4, goes_back=goes_back)
     names = " and ".join(goes_back)
-    print(f"{text} {names} go back, breaks at {breaks_at(text)}")
+    print(f"{text} set back: {names}; breaks at {breaks_at(text)}")
 
 # %% [markdown]
 # And the pool of 8.3 with a draft in it: room is taken before the step, and what was not confirmed is given back after it.
@@ -287,7 +287,7 @@ for order, outputs in ((Order.SERIAL, 3), (Order.PARALLEL, 3), (Order.PARALLEL, 
 #
 # $$E[N_m] = 1 + \sum_{j=1}^{m} \prod_{i=1}^{j} a_i.$$
 #
-# One token more adds $\Delta N = \prod_{i \le m} a_i$ outputs and some time $\Delta T$. It pays if what it adds is cheaper than what there is:
+# From $m - 1$ tokens to $m$, the one token more adds $\Delta N = \prod_{i=1}^{m} a_i$ outputs, a factor for *each* position up to its own, and some time $\Delta T$. It pays if what it adds is cheaper than the $T/N$ that there was with $m - 1$:
 #
 # $$\frac{\Delta T}{\Delta N} < \frac{T}{N}.$$
 
@@ -334,7 +334,7 @@ for length in (K7, K15):
     print(f"K{length}:", ", ".join(shares))
 
 # %% [markdown]
-# It is not. The second and third fail more often than the two behind them, and far back it falls again. (One traced run of four tasks: too few rounds for a law, enough to see that $a$ is no constant.)
+# It does not look so. With both lengths the second token fails more often than the fourth, and the sixth and the seventh do again. (One traced run of four tasks: too few rounds for a law, enough not to take a constant $a$ for granted.)
 #
 # What did length bring there? A short task that looks something up, one request at a time (client, median of two runs): 90.0 ms plain, 30.6 ms with drafts of 7 tokens (K7), 29.4 ms with 15 (K15).
 
@@ -371,17 +371,19 @@ for name, rule in rules.items():
 # A draft network needs room, too: 17,706 MiB were in use without and 20,894 MiB with it (K7, peak of the process). Its weights stay, and *its* KV grows with each token beside the target's. So the length of a draft is chosen with both in mind, and then 8.3 says how many requests are let in.
 
 # %%
-from lib.design_problem import INSTANCE
+from lib.design_problem import INSTANCE, LONG_CONTEXT
+from lib.memory import pages_for, tokens_stored
 from lib.model import QWEN3_8B, kv_bytes_per_token
 from lib.speculation_setup import blocks_beside_draft
 
 of_target = kv_bytes_per_token(QWEN3_8B)
 of_draft = dflash.kv_bytes_of_both() - of_target
-pool_bytes = INSTANCE.kv_pool_bytes
+pool_bytes, long = INSTANCE.kv_pool_bytes, LONG_CONTEXT.shape_alone
+of_one = pages_for(tokens_stored(long.input_tokens, long.output_tokens), 16)
 beside = {"nothing": (0, 0), "a draft network": (dflash.weight_bytes(), of_draft)}
 for name, (weights, kv) in beside.items():
     blocks = blocks_beside_draft(pool_bytes, weights, of_target, kv)
-    print(f"beside {name}: {blocks} blocks, {blocks // 528} complete long requests")
+    print(f"beside {name}: {blocks} blocks, {blocks // of_one} complete long requests")
 
 # %% [markdown]
 # ### When others want the card
