@@ -478,3 +478,15 @@ def test_a_place_and_a_number_of_any_type_of_whole_numbers_give_the_same(accepta
             acceptance.accepted(wrong, 0)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"^number is "):
             acceptance.accepted(0, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 0.5, True, None], ids=repr)
+def test_an_acceptance_of_ones_own_is_asked_for_what_can_be(wrong: Any) -> None:
+    class Own(Acceptance):
+        draft_tokens = 4
+
+        def accepted(self, place: int, number: int) -> int:
+            return wrong if number else 2
+
+    with pytest.raises(InputError, match=r"^accepted is .*; allowed: a whole number from 0 to 4$"):
+        walk([Request(0, 8, 20)], continuous(1), STEP, speculation=SpeculationSetup(Own()))
