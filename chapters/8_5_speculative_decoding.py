@@ -34,7 +34,7 @@ from figures.explorer import explore
 explore("greedy-check")
 
 # %% [markdown]
-# Three outputs from one step: the accepted beginning and *exactly one* more, which is the correction, or, if the whole draft was right, one further token for nothing. At least one, at most $m + 1$, for $m + 1$ rows that were computed.
+# Three outputs from one step: the accepted beginning and *exactly one* more, which is the correction, or, if the whole draft was right, one further token for nothing. So a draft of $m$ tokens makes $m + 1$ rows, one behind the last known token and one behind each of the draft, and brings at least one output and at most $m + 1$. The KV of c and d has been written, too (hatched). It no longer counts, and the next round, which computes x, writes over it.
 
 # %%
 from lib.greedy_check import GreedyCheck
@@ -48,25 +48,27 @@ for choices in ("abxyz", "xyzyx", "abcde"):
 # %% [markdown]
 # ### If it draws
 #
-# With sampling there is no single right token. The target has probabilities $p(x)$, the draft was drawn from its own $q(x)$. One could draw from $p$ at each position, put out what was drawn, and go on as long as the draft had the same. The text would be right, but two draws are seldom the same: with probability $\sum_x p(x)\,q(x)$. A rule that accepts more, as often as a right one can, $\sum_x \min(p(x), q(x))$: accept $x$ with probability
+# With **sampling** there is no single right token. The target draws from probabilities $p(x)$, and the draft was drawn from its own, $q(x)$. One could let the target draw its own token, and keep the draft where both agree. The text would be the target's, but two draws often differ, even if $p$ and $q$ are equal. A better rule: accept $x$ with probability
 #
 # $$\alpha(x) = \min\left(1, \frac{p(x)}{q(x)}\right),$$
 #
-# and if it is rejected, draw from what $q$ gave too little of, $[p - q]_+ = \max(p - q, 0)$, scaled to sum to 1. Why is that right? A token $x$ is drafted *and* accepted with probability $q(x)\,\alpha(x) = \min(p(x), q(x))$. What is missing up to $p(x)$ is just $[p(x) - q(x)]_+$, and the rejections supply it.
+# and if it is rejected, draw from what $q$ gave too little of, $[p - q]_+ = \max(p - q, 0)$, scaled to sum to 1.
 #
-# Two tokens, $p(A) = 1/4$ and $p(B) = 3/4$. A draft that always says A is accepted in 1 of 4 cases, and in the other 3 of 4 B is put out instead. Figure 8-30:
+# Does the text then follow $p$ or $q$? Two tokens, $p(A) = 1/4$ and $p(B) = 3/4$, and a draft that always says A. Figure 8-30:
 
 # %%
 explore("draft-always-a")
 
 # %% [markdown]
-# A draft that always says B (figure 8-31) is accepted in 3 of 4 cases, and in 1 of 4 A comes out instead.
+# A is accepted in 1 of 4 cases, and in the other 3 of 4 B is put out instead. And with a draft that always says B? Figure 8-31:
 
 # %%
 explore("draft-always-b")
 
 # %% [markdown]
-# The same law comes out, A in a quarter of all cases. A bad draft costs speed, never truth. Is that so for *every* pair of distributions? For small ones we need not trust a sample, we can go through all cases in exact fractions. Here for a draft of three tokens that depend on what stands before them; the tests do it for many more:
+# B is accepted in 3 of 4 cases, and in 1 of 4 A comes out instead. The law is the same, A in a quarter of all cases. A bad draft costs speed, never truth.
+#
+# Is that so for *every* pair of distributions? A token $x$ is drafted *and* accepted with probability $q(x)\,\alpha(x) = \min(p(x), q(x))$. What is missing up to $p(x)$ is just $[p(x) - q(x)]_+$, and the rejections supply it. For small examples we need not even trust the algebra: we can go through all cases in exact fractions. Here for drafts of three tokens, where $p$ and $q$ depend on what stands before; the tests do it for many more:
 
 # %%
 from fractions import Fraction
@@ -94,7 +96,7 @@ for text in product((0, 1), repeat=3):
     print(f"{name}: target {wanted}, speculative {law[text]}")
 
 # %% [markdown]
-# The rule is easily broken. Each of the others in this list looks almost the same and gives another text. The share of A that comes out, with the draft that always says A and with one that says A half the time (it should be 1/4):
+# The rule is easily broken. In the list below, each line behind the first changes one thing. The share of A that comes out should be 1/4. Here it is with a draft that always says A, then with one that says A half the time:
 
 # %%
 from lib.rejection_sampling import ALWAYS_A, TARGET, Rule, output_law
@@ -105,6 +107,8 @@ for rule in Rule:
     print(f"{of_a:>5} {of_half:>5}  {rule}")
 
 # %% [markdown]
+# All four are wrong. (The third would be right if it kept the token that was drawn from $p$. After a rejection it draws another.) But two of them show it only with a draft that really draws: test with one that is always the same, and they pass.
+#
 # ### Going back
 #
 # After the check the request is *shorter* than what was computed. All that moved on with the draft goes back to the confirmed position:
@@ -114,18 +118,19 @@ for rule in Rule:
 # - the **sampler**: random numbers that were drawn for void rows must be drawn again, or the same seed gives another text (of the same law);
 # - a **grammar checker**, if the output has to follow a format: it has gone along with the draft and must go back.
 #
-# The last two are easily forgotten. A target that draws brackets from a seeded generator, at most three deep, written token by token and through drafts:
+# The last two are easily forgotten. Here a target draws brackets from a seeded generator, and the grammar closes none that is not open and opens at most three deep. The same text is written token by token and through drafts; then only one of the two states goes back:
 
 # %%
 from lib.confirmed_state import State, breaks_at, plain_text, text_through_drafts
 
-print(plain_text(40, seed=8), "plain")
+print(plain_text(40, seed=8), "token by token")
 for goes_back in (tuple(State), (State.SAMPLER,), (State.GRAMMAR,)):
     text = text_through_drafts(40, seed=8, draft_tokens=4, goes_back=goes_back)
-    names = " and ".join(goes_back)
-    print(f"{text} set back: {names}; breaks at {breaks_at(text)}")
+    print(f"{text} {' and '.join(goes_back)} back; forbidden: {breaks_at(text)}")
 
 # %% [markdown]
+# With both, it is the same text. Without the grammar, a bracket is closed that nobody opened (its place, counted from 0). Without the sampler, each bracket is allowed and yet the text is another one: no checker reports that.
+#
 # And the pool of 8.3 with a draft in it: room is taken before the step, and what was not confirmed is given back after it.
 
 # %%
@@ -165,27 +170,19 @@ print(shown(mean_of_ratios(TWO_ROUNDS), "ms", 1), "if quotients are averaged")
 # For the drafts of section 8.5.1, AAAA with $a = 1/4$ and BBBB with $a = 3/4$, it is 1.33 and 3.05.
 
 # %%
-from lib.speculation import (
-    ACCEPTS_A,
-    ACCEPTS_B,
-    DRAFT_TOKENS,
-    QUERY_S,
-    Speculation,
-    at_every_position,
-)
+from lib.speculation import ACCEPTS_A, ACCEPTS_B, DRAFT_TOKENS, at_every_position, expected_outputs
 
-rounds = {
-    name: Speculation(at_every_position(accepts, DRAFT_TOKENS), QUERY_S)
+acceptance = {
+    name: at_every_position(accepts, DRAFT_TOKENS)
     for name, accepts in {"AAAA": ACCEPTS_A, "BBBB": ACCEPTS_B}.items()
 }
-for name, one in rounds.items():
-    each, count = shown(one.s_per_output, "ms", 2), f"{one.outputs_per_round:.2f}"
-    print(f"{name}: {count} outputs a round, {each} each (engine, assumed query)")
+for name, a in acceptance.items():
+    print(f"{name}: {expected_outputs(a):.2f} outputs a round")
 
 # %% [markdown]
 # ### What does verifying cost?
 #
-# We took the time of a plain step for it: 26.26 ms, batch 1, 2K of context (engine). Why may we? The weights are read once, however many rows use them, and so is the KV. What is added is arithmetic, 4 rows of it:
+# We take the time of a plain step for it: 26.26 ms, batch 1, 2K of context (engine). Why may we? The weights are read once, however many rows use them, and so is the KV. What is added is arithmetic, 4 rows of it:
 
 # %%
 from lib.speculation import extra_verify_flops, extra_verify_s
@@ -195,15 +192,26 @@ seconds = extra_verify_s(DRAFT_TOKENS, context=2048)
 print(f"{flop / 1e9:.0f} GFLOP, {shown(seconds, 'ms', 1)} (FLOP rule)")
 
 # %% [markdown]
-# 65 GFLOP, at 62 % of the peak 0.2 ms. The records agree: with a draft network (DFlash, experiment 8-5) that proposes 7 tokens a round, so that 8 positions are verified, a round took 15.2 ms, and a plain step of the same set-up 16.9 ms (engine, median). That is another set-up than ours, and the card was not exclusive: read it as "no longer", not as "faster".
+# 65 GFLOP, at 62 % of the peak 0.2 ms. The records agree: with a draft network (DFlash, section 8.5.3, experiment 8-5) that proposes 7 tokens a round, so that 8 positions are verified, a round took 15.2 ms, and a plain step of the same set-up 16.9 ms (engine, median). That is another set-up than ours, and the card was not exclusive: read it as "no longer", not as "faster".
 #
-# With 0.1 ms to look up the draft, a round takes 26.36 ms: 19.8 ms an output with AAAA, 8.64 ms with BBBB, against 26.26 ms for plain decode. Even the draft that is mostly rejected wins, for verification costs next to nothing and a round never gives less than one token. What if looking up takes longer? Figure 8-32. Stop and play:
+# The draft has to be found, too. Say it is looked up in an index, and this **query** takes 0.1 ms (assumed). Then a round takes 26.36 ms:
+
+# %%
+from lib.speculation import QUERY_S, Speculation
+
+rounds = {name: Speculation(a, QUERY_S) for name, a in acceptance.items()}
+for name, one in rounds.items():
+    each = shown(one.s_per_output, "ms", 2)
+    print(f"{name}: {each} an output (engine + assumed)")
+
+# %% [markdown]
+# 19.8 ms an output with AAAA, 8.64 ms with BBBB, against 26.26 ms for plain decode. Even the draft that is mostly rejected wins, for verifying it costs next to nothing and a round never gives less than one token. What if the query takes longer? Figure 8-32. Stop and play:
 
 # %%
 explore("query-cost")
 
 # %% [markdown]
-# A round may take up to $26.26\, E[N]$. After verifying, AAAA has 8.7 ms left for its query, BBBB 53.9 ms.
+# A draft pays as long as a round takes less than $E[N]$ plain steps. One step goes into verifying; AAAA has 8.7 ms left for its query, BBBB 53.9 ms.
 #
 # ### What was prepared counts
 #
@@ -226,7 +234,7 @@ for name, one in rounds.items():
 # %% [markdown]
 # ## 8.5.3 Where drafts come from
 #
-# The draft has to be cheap *and* right. A round has four stages, and each kind of draft should be asked about each:
+# The draft has to be cheap *and* right. A round has four stages. Of each kind of draft ask what it costs in each of them:
 
 # %%
 from figures.tables import Table
@@ -234,6 +242,9 @@ from lib.draft_sources import SOURCES, Stage
 
 for place, stage in enumerate(Stage, start=1):
     print(place, stage)
+
+# %% [markdown]
+# The kinds differ mostly in the first. A **look-up** computes nothing; a **small model** is a model of its own, with weights and KV to keep. **EAGLE** and **DFlash** are small networks that read what the target's layers have computed for a token, its **features**, so they need not understand the text anew. EAGLE writes its tokens one after the other, DFlash all at once. **MTP heads** (multi-token prediction) are not added later: they are trained together with the target.
 
 # %%
 rows = [(one.name, one.reads, one.needs, one.order) for one in SOURCES.values()]
@@ -251,7 +262,8 @@ from lib.ngram_draft import serving_text, write
 text = serving_text()
 looked_up = write(text)
 checks = [one.check for one in looked_up if one.check]
-for check in sorted(checks, key=lambda check: check.accepted)[-1:-60:-12]:
+best_first = sorted(checks, key=lambda check: -check.accepted)
+for check in best_first[:60:12]:
     print(f"{check.accepted} of {len(check.draft)}: {text.spelled(check.draft)}")
 
 # %%
@@ -262,9 +274,11 @@ print(f"{written} tokens in {len(looked_up)} rounds, {len(checks)} with a draft"
 print(f"{accepted} of {drafted} draft tokens accepted")
 
 # %% [markdown]
+# Few of the draft tokens are right, about one in seven, and still a quarter of the steps is saved.
+#
 # ### Serial or parallel
 #
-# A draft network has weights that each of its passes must read. DFlash's are 1.95 GiB (2.10 GB as the book rounds it). At batch 1 the card reads 15.44 GB in 26.26 ms, 588 GB/s. So one pass takes 3.57 ms. A network that writes token by token needs four passes for four tokens, 14.28 ms (from the rounded 3.57; below unrounded); one that writes them in parallel needs one.
+# A draft network has weights that each of its passes must read. DFlash's are 1.95 GiB, or 2.10 GB. In a plain step at batch 1 the card reads 15.44 GB in 26.26 ms, which is 588 GB/s. At that rate one pass takes 3.57 ms. A network that writes token by token needs four passes for four tokens, 14.28 ms (from the rounded 3.57; below unrounded); one that writes them in parallel needs one.
 
 # %%
 from lib import dflash
@@ -287,9 +301,11 @@ for order, outputs in ((Order.SERIAL, 3), (Order.PARALLEL, 3), (Order.PARALLEL, 
 #
 # $$E[N_m] = 1 + \sum_{j=1}^{m} \prod_{i=1}^{j} a_i.$$
 #
-# From $m - 1$ tokens to $m$, the one token more adds $\Delta N = \prod_{i=1}^{m} a_i$ outputs, a factor for *each* position up to its own, and some time $\Delta T$. It pays if what it adds is cheaper than the $T/N$ that there was with $m - 1$:
+# A draft that has $T$ and $N$ with $m - 1$ tokens gets one token more, its $m$-th. That adds $\Delta N = a_1 a_2 \cdots a_m$ outputs, since *all* of them must be accepted, and some time $\Delta T$. It pays if an output that it adds is cheaper than the outputs there are:
 #
 # $$\frac{\Delta T}{\Delta N} < \frac{T}{N}.$$
+#
+# Say that the network drafts one token after the other, 3.57 ms each, and that each is accepted with $a = 0.6$. How many would you let it write?
 
 # %%
 from lib.draft_length import RoundTime, best_length, one_more
@@ -305,11 +321,11 @@ for length in (1, 2, 3, 4, 6, 8):
 print("best of all lengths:", best_length(a, serial))
 
 # %% [markdown]
-# The probabilities multiply, so the last tokens of a long draft are rarely reached, and to add them is ever dearer: stop where the price of one more output passes the average.
+# The probabilities multiply, so the last tokens of a long draft are rarely reached, and each further output is dearer than the one before. Stop where its price passes the average: from there on the average rises.
 #
 # ### Steps in the price
 #
-# $\Delta T$ need not be smooth. Say a step runs in captured shapes of 8 and 16 rows (8.2.4). To verify 4 tokens or 5 takes 8 rows either way, and 8 still fit; the ninth makes it 16 rows. The same holds for a draft network that works in groups: the first token of a group bears the price of all, the others come free. There the question is not "one more?" but "a whole group more?".
+# $\Delta T$ need not be smooth. Say a step runs in captured shapes of 8 and 16 rows (8.2.4). Whether 4 rows are to be verified or 5, the step executes 8, and 8 still fit; the ninth makes it 16. The same holds for a draft network that works in groups: the first token of a group bears the price of all, the others come free. There the question is not "one more?" but "a whole group more?".
 
 # %%
 from lib.draft_length import CAPTURED, VERIFIED
@@ -319,9 +335,9 @@ for rows in VERIFIED:
     print(f"{rows} rows verified, {padded_rows(rows, CAPTURED)} executed")
 
 # %% [markdown]
-# ### Records are not geometric
+# ### Is $a$ the same at each position?
 #
-# Is $a$ the same at each position? Count it: of the rounds that accepted $j - 1$ or more, how many accepted $j$? From the traced DFlash rounds:
+# Count it: of the rounds that accepted $j - 1$ or more, how many accepted $j$ or more? DFlash was recorded with drafts of 7 tokens (K7) and of 15 (K15). The first seven positions of the rounds that were traced:
 
 # %%
 from lib.acceptance import count_positions
@@ -334,9 +350,9 @@ for length in (K7, K15):
     print(f"K{length}:", ", ".join(shares))
 
 # %% [markdown]
-# It does not look so. With both lengths the second token fails more often than the fourth, and the sixth and the seventh do again. (One traced run of four tasks: too few rounds for a law, enough not to take a constant $a$ for granted.)
+# It is not. With both lengths the second token fails more often than the first, and than the fourth and fifth; from the sixth on more fail again. (One traced run of four tasks: too few rounds for a law. But they do not look like one $a$ for all.)
 #
-# What did length bring there? A short task that looks something up, one request at a time (client, median of two runs): 90.0 ms plain, 30.6 ms with drafts of 7 tokens (K7), 29.4 ms with 15 (K15).
+# What did length bring there? A short task that looks something up, one request at a time (client, median of two runs): 90.0 ms plain, 30.6 ms with K7, 29.4 ms with K15.
 
 # %%
 rows = record("dflash").where(task="short_lookup", concurrency_requests=1)
@@ -348,11 +364,11 @@ columns = {
 Table.of(rows, columns)
 
 # %% [markdown]
-# From plain to K7 59 ms are saved, from K7 to K15 another 1.2 ms. In some rounds both accepted a single token: K7 threw 6 away, K15 14, and both put out the same two tokens. (32 pairs of outputs were compared, and all were equal. The two tasks of mathematics fail the checker with drafts and without; their times are not those of solved tasks.)
+# From plain to K7 59 ms are saved, from K7 to K15 another 1.2 ms. More was not to be had: the answer has 5 tokens. The first comes with the prefill, and one round brings all the others with either length. K15 accepted 5 draft tokens in that round, and the answer ended after 4: what is accepted is not always delivered.
 #
-# And what is accepted is not always delivered: the short task's one round with K15 accepted 5 draft tokens, of which the answer, at its end, could use only some.
+# And a longer draft throws more away. In the first round of the short task of mathematics both accepted a single token: K7 threw 6 away, K15 14, and both put out the same two tokens. (32 pairs of outputs were compared, and all were equal. The two tasks of mathematics fail the checker with drafts and without; their times are not those of solved tasks.)
 #
-# So the length may follow the request: long drafts where much is accepted and a further row costs little, short ones where the first tokens already fail or the next shape begins. A rule that looks at the last rounds, on an answer with an easy part and a hard one:
+# So the length may follow the request: long drafts where much is accepted and a further row costs little, short ones where the first tokens already fail or the next shape begins. Such a rule estimates each $a_j$ from the last eight rounds and takes the length that would be best for them. Here on an answer with an easy part ($a = 0.95$) and a hard one (0.3), beside fixed lengths:
 
 # %%
 from lib.draft_length import Passage, draw_rounds, next_length
@@ -366,29 +382,33 @@ for name, rule in rules.items():
     print(f"{name:19} {len(rounds)} rounds, {shown(total, 's', 1)} (modelled)")
 
 # %% [markdown]
+# The longest drafts need the fewest rounds and the most time. The rule takes less time than any fixed length: it drafts long where the answer is easy, short where it is hard.
+#
 # ### Memory, for both
 #
 # A draft network needs room, too: 17,706 MiB were in use without and 20,894 MiB with it (K7, peak of the process). Its weights stay, and *its* KV grows with each token beside the target's. So the length of a draft is chosen with both in mind, and then 8.3 says how many requests are let in.
 
 # %%
 from lib.design_problem import INSTANCE, LONG_CONTEXT
-from lib.memory import pages_for, tokens_stored
+from lib.memory import pages_for
 from lib.model import QWEN3_8B, kv_bytes_per_token
 from lib.speculation_setup import blocks_beside_draft
 
 of_target = kv_bytes_per_token(QWEN3_8B)
 of_draft = dflash.kv_bytes_of_both() - of_target
-pool_bytes, long = INSTANCE.kv_pool_bytes, LONG_CONTEXT.shape_alone
-of_one = pages_for(tokens_stored(long.input_tokens, long.output_tokens), 16)
+pool_bytes = INSTANCE.kv_pool_bytes
+request = pages_for(LONG_CONTEXT.input_tokens + LONG_CONTEXT.output_tokens, 16)
 beside = {"nothing": (0, 0), "a draft network": (dflash.weight_bytes(), of_draft)}
 for name, (weights, kv) in beside.items():
     blocks = blocks_beside_draft(pool_bytes, weights, of_target, kv)
-    print(f"beside {name}: {blocks} blocks, {blocks // of_one} complete long requests")
+    print(f"beside {name}: {blocks} blocks, {blocks // request} complete long requests")
 
 # %% [markdown]
+# Drafts make each request faster, and the pool of 8.0 holds 7 of them instead of 10.
+#
 # ### When others want the card
 #
-# At low load a step leaves arithmetic idle, and verifying uses it. With many requests the weights are shared already, and drafts compete: each row that is thrown away is one that another request could have used. In our scheduler drafts are tokens of the step like all others, each request goes on by its own count, and a batch ends with its slowest:
+# At low load a step leaves arithmetic idle, and verifying uses it. With many requests the weights are shared already, and drafts compete: each row that is thrown away is one that another request could have used. In our scheduler drafts are tokens of the step like all others, each request goes on by its own count, and a batch ends with its slowest. Four requests, drafts of 4 tokens that take no time to write, each accepted with $a = 3/4$:
 
 # %%
 from lib.fast_forward import simulate
@@ -409,10 +429,12 @@ for name, how in {"plain": PLAIN, "drafts of 4": drafts}.items():
 # %% [markdown]
 # (Several outputs of one step come at once, so an interval of zero between two of them is normal here.)
 #
-# Where does it stop paying? A verified row is nearly free as long as the step waits for something else: for the host that launches it, or for memory that is read. At 8K of context each further request brings its own KV to read, so arithmetic is never the limit, and the pool is full long before. With a short context and a fast host there is such a batch. Find it:
+# Where does it stop paying? A verified row is nearly free as long as the step waits for something else: for the host that launches it, or for memory that is read. The more requests, the more there is to compute. But each also brings its own KV to read. (Here, too, drafts themselves take no time, and no memory.) Stop and play:
 
 # %%
 explore("speculation-under-load")
 
 # %% [markdown]
+# At 8K of context there is no such batch: the KV of a request takes longer to read than its five rows to compute, however many requests there are, and drafts read it once for 3.05 outputs. With contexts of 128 tokens and a quick host drafts cost time from batch 206 on. Behind a host that takes 26 ms it would be from batch 327 on, and the pool holds 227.
+#
 # [Exercise 8-7](../exercises/ex_8_7_draft_length.ipynb): how long a draft should be, when tokens come one by one and when they come in groups.

@@ -186,10 +186,10 @@ def _ask_what_brings_the_end() -> Question:
         choices=("the short contexts", "the quick host", "either of them", answer),
         answer=answer,
         reveals={"context": short, "host_s": QUICK_HOST_S},
-        because=f"Of short contexts the pool holds {brief.fit}, but behind {host} of host the device verifies unseen: "
-        f"drafts cost time from batch {brief.stops} on. With a quick host and {long} tokens each request brings more "
-        f"KV to read than its {DRAFT_TOKENS + 1} rows take to compute, whatever the batch: so it is from "
-        f"{both.always_from} tokens on. With both the limit is batch {both.stops}.",
+        because=f"Of short contexts the pool holds {brief.fit}, but as long as a step waits {host} for its host, to "
+        f"verify costs nothing: drafts cost time only from batch {brief.stops} on. Contexts of {long} tokens take "
+        f"longer to read than {DRAFT_TOKENS + 1} rows to compute, and with drafts they are read less often: from "
+        f"{both.always_from} tokens on that pays at any batch. With both changes the limit is batch {both.stops}.",
     )
 
 

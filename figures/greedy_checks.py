@@ -95,7 +95,8 @@ def _below(came: GreedyCheck) -> Iterable[Cell]:
     for column in range(written):
         look = "known" if column < KNOWN_TOKENS else "decode" if column < kept else "queue"
         yield column, KV_PT, look, chr(came.draft[column - KNOWN_TOKENS]) if column >= KNOWN_TOKENS else ""
-    yield written, KV_PT, "empty", ""
+    if not came.discarded:  # else the last output's KV goes where that of a discarded token stands
+        yield written, KV_PT, "empty", ""
 
 
 def _draw_cells(axes: Axes, cells: Iterable[Cell], gap: float) -> None:

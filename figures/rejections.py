@@ -261,8 +261,8 @@ def _ask_which_is_refused_less() -> Question:
                  "always B, and B comes more often"),
         answer=right,
         reveals={"q_a": float(ALWAYS_A[A])},
-        because=f"Of 100 drafts B {of_b} are refused, of 100 drafts A {of_a}, for the target itself says B more often. "
-        f"The token that comes out is A with {law[A]} either way: a draft decides how fast, not what.",
+        because=f"Of 100 drafts that say B, {of_b} are refused; of 100 that say A, {of_a}. The target itself says B "
+        f"more often. The token that comes out is A with {law[A]} either way: a draft decides how fast, not what.",
     )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ from lib.records import record
 
 BF16_BYTES = 2
 # Five layers of the target's shape and a projection of the features of five of its layers to one: no config is printed,
-# this shape is concluded from the size, 1.95 GiB. In decimal that is 2.09 GB where the chapter has 2.10, as it rounds
-# 1.9532 GiB twice. Embeddings and output head are the target's: to read that head again is not charged.
+# this shape is concluded from the size, 1.95 GiB or 2.10 GB. Embeddings and output head are the target's: to read that
+# head again is not charged.
 LAYERS = FEATURES = 5
 DRAFT_NETWORK = replace(QWEN3_8B, name="DFlash draft", layers=(replace(QWEN3_8B.layers[0], count=LAYERS),))
 NORMS_OUTSIDE = 2

@@ -114,6 +114,8 @@ _NO_EXTRA = "the extra token is forgotten: a round outputs one token more than i
 _INDEPENDENT = "each token is counted by itself: it is output only if all before it were accepted, too"
 _RATIOS = "the ratios of single rounds are averaged: time and outputs add up first, then one is divided by the other"
 _FIRST_FOR_ALL = "the probability of the first position is taken for all: each has its own"
+_NO_DRAFTING = "the time to draft is forgotten: a round drafts, and then verifies"
+_WHOLE_ROUND = "the time of a round is given: its outputs share it"
 _EACH_ITS_TIME = "a group is given the time of its tokens that are drafted: it takes the time of all its positions"
 
 _WRONG_OUTPUTS = (
@@ -153,6 +155,16 @@ def _over(outputs: Outputs) -> InMs:
 _OVER_WRONG_OUTPUTS = tuple(replace(mistake, formula=_over(mistake.formula)) for mistake in _WRONG_OUTPUTS)
 
 
+def _no_drafting(acceptance: Acceptance, draft_tokens: int, verify_ms: float, **_: Any) -> float:
+    return verify_ms / _outputs(acceptance, draft_tokens)
+
+
+_WRONG_ROUNDS = (
+    Mistake(_NO_DRAFTING, _no_drafting),
+    Mistake(_WHOLE_ROUND, _over(lambda *_: 1)),
+)
+
+
 def _one_pass(acceptance: Acceptance, draft_tokens: int, verify_ms: float, draft_ms: float) -> float:
     return (verify_ms + draft_ms) / _outputs(acceptance, draft_tokens)
 
@@ -164,6 +176,7 @@ PER_OUTPUT = NumberPart(
     key=_ms_per_output,
     mistakes=(
         *_OVER_WRONG_OUTPUTS,
+        *_WRONG_ROUNDS,
         Mistake(_RATIOS, _over(_harmonic)),
         Mistake("the draft is given one pass: this network needs one for each of its tokens", _one_pass),
     ),
@@ -250,6 +263,7 @@ GROUPED = NumberPart(
     key=_ms_per_output,
     mistakes=(
         *_OVER_WRONG_OUTPUTS,
+        *_WRONG_ROUNDS,
         Mistake(_EACH_ITS_TIME, _with_drafted(lambda length, _: length)),
         Mistake(
             "a group that is not full is left out: it takes its time like a full one",
@@ -261,7 +275,7 @@ GROUPED = NumberPart(
         ),
     ),
     first_step="count the groups of each of the two lengths: a group that is not full counts whole",
-    hint="the outputs are those of the tokens drafted, as in a; only the time is rounded up to whole groups",
+    hint="the outputs are those of the tokens that are wanted, as in a; only the time is rounded up to whole groups",
 )
 
 
@@ -314,6 +328,10 @@ PRICE = NumberPart(
                     round_s=more.round_s + more.extra_s, outputs=more.outputs + more.extra_outputs
                 )
             ),
+        ),
+        Mistake(
+            "the step without a draft is taken: what is added has to beat the draft as it was",
+            lambda verify_ms, **case: (*_in_ms(_next(verify_ms=verify_ms, **case))[:3], verify_ms),
         ),
         Mistake(_EACH_ITS_TIME, _otherwise(lambda more, _, group: _for_one_token(more, group))),
         Mistake(_NO_EXTRA, _otherwise(lambda more, *_: more._replace(outputs=more.outputs - 1))),

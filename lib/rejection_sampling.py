@@ -44,7 +44,7 @@ class Rule(StrEnum):
     RESIDUAL = "a rejection draws from the positive part of p - q"
     FROM_TARGET = "a rejection draws from p"
     EQUAL_ONLY = "a draft must equal a draw from p, or the residual is drawn from"
-    LIKELIEST = "the likeliest token of q is drafted, but judged as if drawn from q"
+    LIKELIEST = "the draft is the likeliest token of q, not one drawn from q"
     NO_CORRECTION = "a rejection gives no token"
 
 

@@ -155,7 +155,7 @@ assert check.earned("c", best_lengths, draw="marks")
 # %% [markdown]
 # ## d. Drafts in groups
 #
-# Now the network drafts `group` positions together. A group takes the time of all its positions, also if fewer tokens are wanted of the last one. How long does
+# Now the network drafts `group` positions together. A group takes the time of all its positions, even if fewer tokens are wanted of the last one. How long does
 # an output take with a draft of `group` tokens, and with one of `group + 1`? In ms. Only the tokens that are wanted are verified.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}

@@ -67,7 +67,7 @@ def test_the_book() -> None:
     assert drawn(figure, DRAFT_PT) == "k k k a b (c) (d)"
     assert drawn(figure, TARGET_PT) == "- - - a b <x> () ()"
     assert drawn(figure, TEXT_PT) == "k k k a b <x>"
-    assert drawn(figure, KV_PT) == "k k k a b (c) (d) _"
+    assert drawn(figure, KV_PT) == "k k k a b (c) (d)"
     assert signs(figure) == ["=", "=", "≠"]
     assert {readout.label: str(readout) for readout in explore("greedy-check").readouts} == {
         "outputs": "3",

@@ -156,7 +156,7 @@ def test_the_questions_are_answered_by_the_laws() -> None:
     assert "P(A) would be 7/16" in bias.because
     assert speed.answer == "always B; the text does not change"
     assert readouts(ALWAYS_B, **speed.reveals)["refused of 100 drafts"] == "75.0"
-    assert "B 25 are refused" in speed.because and "drafts A 75" in speed.because
+    assert "say B, 25 are refused" in speed.because and "say A, 75." in speed.because
 
 
 def test_the_rules_differ_where_something_is_rejected_only() -> None:
