@@ -115,7 +115,7 @@ for rule in Rule:
 #
 # - the **KV**: entries of rejected tokens count no more. The last output is not in KV either; it is the first row of the next step;
 # - the **block table**: blocks that only the rejected tokens needed are given back, and nobody must be able to find them (8.3.1);
-# - the **sampler**: random numbers that were drawn for void rows must be drawn again;
+# - the **sampler**: random numbers that were drawn for void rows must be drawn again, or the same seed gives another text (of the same law);
 # - a **grammar checker**, if the output has to follow a format: it has gone along with the draft and must go back.
 #
 # The last two are easily forgotten. Here a target draws brackets from a seeded generator, and the grammar closes none that is not open and opens at most three deep. The same text is written token by token and through drafts; then only one of the two states goes back:

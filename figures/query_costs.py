@@ -133,9 +133,10 @@ def _mark_crossings(page: Figure, axes: Axes, drafts: Sequence[Draft], end: floa
     plain_ms = 1e3 * drafts[0].rounds.plain_s
     axes.vlines(places, 0, axes.get_ylim()[1], **_DROP)
     axes.plot(places, [plain_ms] * len(places), zorder=3, clip_on=False, **_CROSSING)
-    above = spread([max(place / end * WIDTH_PT, CORNER_PT) for place in places], APART_PT)
+    told = [*dict.fromkeys(places)]  # drafts that are accepted alike cross in one place
+    above = spread([max(place / end * WIDTH_PT, CORNER_PT) for place in told], APART_PT)
     beyond = max(0, max(above) - (WIDTH_PT - CORNER_PT))
-    for place, at_pt in zip(places, above, strict=True):
+    for place, at_pt in zip(told, above, strict=True):
         where = LEFT_PT + at_pt - beyond, BOTTOM_PT + CROSSING_PT
         write(page, *where, shown(place / 1e3, "ms", 1), ha="center", color=style.LIMIT)
     width, height = page.get_size_inches() * 72

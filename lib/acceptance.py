@@ -41,8 +41,10 @@ def count_positions(rounds: Sequence[Verified]) -> tuple[Position, ...]:
 
     Raises InputError for no rounds, and for one that accepts more than it drafts.
     """
-    if not rounds:
-        raise InputError("rounds", rounds, "at least one round")
+    if not isinstance(rounds, tuple | list) or not rounds:
+        raise InputError("rounds", rounds, "at least one round, in a tuple or list")
+    if not all(isinstance(each, Verified) for each in rounds):
+        raise InputError("rounds", rounds, "rounds such as Verified(drafted=4, accepted=2)")
     for drafted, accepted in rounds:
         whole("accepted", accepted, at_most=whole("drafted", drafted, at_most=MOST_DRAFT))
     return tuple(

@@ -31,23 +31,19 @@ class Sampler:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(whole("seed", seed, at_most=MOST_SEED))
-        self._states = [self._random.getstate()]
-
-    @property
-    def position(self) -> int:
-        """Numbers drawn so far."""
-        return len(self._states) - 1
+        self._numbers = list[float]()  # those drawn, as the state behind each would take a thousand times the room
+        self.position = 0
 
     def draw(self) -> float:
-        """The number of this position."""
-        number = self._random.random()
-        self._states.append(self._random.getstate())
-        return number
+        """The number of this position; the next one is that of the position behind it."""
+        if self.position == len(self._numbers):
+            self._numbers.append(self._random.random())
+        self.position += 1
+        return self._numbers[self.position - 1]
 
     def rewind(self, position: int) -> None:
         """Go back to a position, to draw its number again. Raises InputError for one that is not reached yet."""
-        del self._states[whole("position", position, at_most=self.position) + 1 :]
-        self._random.setstate(self._states[-1])
+        self.position = whole("position", position, at_most=self.position)
 
 
 class Brackets:
@@ -97,6 +93,8 @@ def text_through_drafts(tokens: int, seed: int, draft_tokens: int, goes_back: Co
     """
     wanted = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS)
     length = whole("draft_tokens", draft_tokens, at_least=1, at_most=MOST_DRAFT)
+    if not isinstance(goes_back, Collection):
+        raise InputError("goes_back", goes_back, "some of the states, such as tuple(State)")
     going_back = {one_of("goes_back", state, State) for state in goes_back}
     sampler, grammar, text = Sampler(seed), Brackets(), list[int]()
     while len(text) < wanted:
@@ -114,7 +112,12 @@ def text_through_drafts(tokens: int, seed: int, draft_tokens: int, goes_back: Co
 
 
 def breaks_at(text: str) -> int | None:
-    """The first place, from 0, whose bracket the grammar forbids; None where it forbids none."""
+    """The first place, from 0, whose bracket the grammar forbids; None where it forbids none.
+
+    Raises InputError for what is no text of brackets.
+    """
+    if not isinstance(text, str):
+        raise InputError("text", text, "a text of brackets")
     grammar = Brackets()
     for place, symbol in enumerate(text):
         token = SYMBOLS.index(one_of("symbol", symbol, SYMBOLS))

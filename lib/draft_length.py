@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from lib.acceptance import Verified, count_positions
-from lib.checks import keep_whole, seconds, whole
+from lib.checks import InputError, keep_whole, seconds, whole
 from lib.memory import pages_for
 from lib.shapes import padded_rows
 from lib.speculation import MOST_DRAFT, MOST_OUTPUTS, expected_outputs, outputs_at_least, per_position
@@ -59,11 +59,16 @@ def s_per_output(acceptance: Sequence[float], round_time: RoundTime, draft_token
     Raises InputError for values that make no sense. Source: section 8.5.4.
     """
     length = _length(draft_tokens, acceptance)
+    _refuse_unless_round_time(round_time)
     return round_time(length) / expected_outputs(acceptance[:length])
 
 
 def best_length(acceptance: Sequence[float], round_time: RoundTime) -> int:
-    """Of all lengths the one with the least time per output; the shortest of several. Source: exercise 8-7."""
+    """Of all lengths the one with the least time per output; the shortest of several. Source: exercise 8-7.
+
+    Raises InputError for values that make no sense.
+    """
+    _refuse_unless_round_time(round_time)
     outputs = list(accumulate(outputs_at_least(acceptance)))
     return min(range(1, len(outputs)), key=lambda length: round_time(length) / outputs[length])
 
@@ -99,6 +104,7 @@ def one_more(acceptance: Sequence[float], round_time: RoundTime, draft_tokens: i
     values that make no sense, and where no position follows. Source: section 8.5.4.
     """
     length = _length(draft_tokens, acceptance, beyond=1)
+    _refuse_unless_round_time(round_time)
     shorter, longer = round_time(length), round_time(length + 1)
     outputs = outputs_at_least(acceptance)
     return OneMore(longer - shorter, outputs[length + 1], shorter, sum(outputs[: length + 1]))
@@ -113,7 +119,9 @@ def next_length(history: Sequence[Verified], longest: int, round_time: RoundTime
     Source: section 8.5.4.
     """
     most = whole("longest", longest, at_least=1, at_most=MOST_DRAFT)
-    seen = list(history[-whole("window", window, at_least=1, at_most=MOST_OUTPUTS) :])
+    if not isinstance(history, tuple | list):
+        raise InputError("history", history, "the rounds before, in a tuple or list")
+    seen = history[-whole("window", window, at_least=1, at_most=MOST_OUTPUTS) :]
     counts = count_positions(seen)[:most] if seen else ()
     of_all = (1 + sum(each.accepted for each in counts)) / (1 + sum(each.reached for each in counts))
     estimates = [(each.accepted + of_all) / (each.reached + 1) for each in counts]
@@ -134,6 +142,8 @@ def draw_rounds(
 
     Raises InputError for values that make no sense, and for a draft longer than the positions of its passage.
     """
+    if not isinstance(passages, tuple | list) or not all(isinstance(each, Passage) for each in passages):
+        raise InputError("passages", passages, "passages such as Passage(outputs=400, acceptance=(0.75,) * 4)")
     draw, rounds, written, end = Random(whole("seed", seed, at_most=MOST_SEED)), list[Verified](), 0, 0
     for outputs, acceptance in passages:
         chances = per_position(acceptance)
@@ -144,6 +154,11 @@ def draw_rounds(
             rounds.append(Verified(length, accepted))
             written += rounds[-1].outputs
     return tuple(rounds)
+
+
+def _refuse_unless_round_time(round_time: RoundTime) -> None:
+    if not isinstance(round_time, RoundTime):
+        raise InputError("round_time", round_time, "a RoundTime, such as RoundTime(step_s=0.026)")
 
 
 def _length(draft_tokens: int, acceptance: Sequence[float], beyond: int = 0) -> int:

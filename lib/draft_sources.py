@@ -58,7 +58,8 @@ SOURCES = {
             "a small network trained on them, with KV of its own", Order.PARALLEL,
         ),
         DraftSource(
-            "MTP heads", "the target's last features", "layers that were trained with the model", Order.SERIAL
+            "MTP heads", "the target's last features",
+            "layers trained with the model, with KV of their own", Order.SERIAL,
         ),
     )
 }  # fmt: skip

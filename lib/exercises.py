@@ -137,7 +137,7 @@ class _Slot:
             return False
         scales = (10**digits for digits in range(4))
         scale = next((scale for scale in scales if math.isclose(value * scale, round(value * scale))), None)
-        return scale is not None and -0.5 <= (self.key - value) * scale < 1
+        return scale is not None and -0.5 - 1e-9 <= (self.key - value) * scale < 1
 
     def verdict(self, kind: Kind, sentence: str) -> Verdict:
         return Verdict(kind, f"{self.quantity.name}{self.where}: {sentence}", self.case)

@@ -10,7 +10,7 @@ from itertools import takewhile
 from operator import eq
 
 from lib.block_content import MOST_TOKEN_ID
-from lib.checks import whole, wholes
+from lib.checks import InputError, whole, wholes
 from lib.paging import Copy, Pool, Sequence
 
 Target = Callable[[tuple[int, ...]], int]
@@ -77,8 +77,13 @@ class GreedyCheck:
 def check(target: Target, known: tuple[int, ...], draft: tuple[int, ...]) -> GreedyCheck:
     """Ask a target that chooses a token behind given ones for its choice at each position of a draft, and behind it.
 
-    Raises InputError as `GreedyCheck` does. Source: section 8.5.1.
+    Raises InputError as `GreedyCheck` does, and for what is no target and no tuple of known tokens. Source: section
+    8.5.1.
     """
+    if not callable(target):
+        raise InputError("target", target, "what chooses a token behind those of a tuple")
+    if not isinstance(known, tuple):
+        raise InputError("known", known, "a tuple of token ids")
     wholes("draft", draft, at_most=MOST_TOKEN_ID)
     return GreedyCheck(draft, tuple(target((*known, *draft[:drafted])) for drafted in range(len(draft) + 1)))
 
@@ -89,7 +94,7 @@ def take_room(pool: Pool, sequence: Sequence, draft_tokens: int) -> Copy | None:
     The pool is not told which tokens these are, so nobody can find them before they are confirmed. As with any growth,
     a `Copy` that comes back is done ahead of the step. Raises InputError and PagingError as the pool does.
     """
-    return pool.grow(sequence, whole("draft_tokens", draft_tokens, at_least=1) + 1)
+    return pool.grow(sequence, whole("draft_tokens", draft_tokens, at_least=1, at_most=MOST_TOKEN_ID - 1) + 1)
 
 
 def confirm(pool: Pool, sequence: Sequence, outputs: tuple[int, ...]) -> Copy | None:

@@ -100,8 +100,10 @@ def write(
     """Rounds in which the target writes its text behind the first `known` tokens.
 
     How many tokens are left is known, as of a request that declares its outputs: no draft goes beyond them. Raises
-    InputError for counts that make no sense, and for a text that is known whole.
+    InputError for what is no FrozenText, counts that make no sense, and a text that is known whole.
     """
+    if not isinstance(text, FrozenText):
+        raise InputError("text", text, "a FrozenText, such as serving_text()")
     length = whole("draft_tokens", draft_tokens, at_least=1, at_most=MOST_DRAFT)
     index, written = NgramIndex(last), whole("known", known, at_least=1, at_most=len(text.tokens) - 1)
     for token in text.tokens[:written]:

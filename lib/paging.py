@@ -133,12 +133,12 @@ class Pool(Blocks):
 
     def can_grow(self, sequence: Sequence, tokens: int = 1) -> bool:
         """Whether there are blocks for so many more tokens: new ones, and one to copy a shared tail into."""
-        new, tail = self._growth(sequence, whole("tokens", tokens, at_least=1))
+        new, tail = self._growth(sequence, whole("tokens", tokens, 1, MOST_TOKEN_ID))
         return max(new, 0) + (tail is not None) <= self.free
 
     def grow(self, sequence: Sequence, tokens: int = 1) -> Copy | None:
         """Take the blocks for so many more tokens without saying which, such as drafts to be verified."""
-        return self._grow(sequence, whole("tokens", tokens, at_least=1))
+        return self._grow(sequence, whole("tokens", tokens, 1, MOST_TOKEN_ID))
 
     def append(self, sequence: Sequence, token: int) -> Copy | None:
         """Add one token; a tail that others hold, touch or can find is copied first, a full block never is."""

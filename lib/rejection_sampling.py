@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from numbers import Rational
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +35,15 @@ MOST_DRAFT, MOST_TEXT, MOST_TEXTS, MOST_SAMPLES, MOST_SEED = 2**10, 2**10, 2**13
 
 
 class Rule(StrEnum):
-    """How a draft is judged; all but the first are faults, and give text of another law than the target's."""
+    """How a draft is judged; all but the first are faults, and give text of another law than the target's.
+
+    To accept what equals a token drawn from p is no fault where that token itself is output otherwise: whatever comes
+    out was drawn from p. But it accepts less, the sum of p q instead of that of min(p, q).
+    """
 
     RESIDUAL = "a rejection draws from the positive part of p - q"
     FROM_TARGET = "a rejection draws from p"
-    EQUAL_ONLY = "a draft is accepted if a token drawn from p equals it"
+    EQUAL_ONLY = "a draft must equal a draw from p, or the residual is drawn from"
     LIKELIEST = "the draft is the likeliest token of q, not one drawn from q"
     NO_CORRECTION = "a rejection gives no token"
 
@@ -304,8 +309,8 @@ def _both(target: Distribution, draft: Distribution) -> tuple[Distribution, Dist
 
 
 def _probability(value: object) -> Probability:
-    if isinstance(value, int | Fraction) and not isinstance(value, bool):
-        number: Probability = Fraction(value)
+    if isinstance(value, Rational) and not isinstance(value, bool):
+        number: Probability = Fraction(int(value.numerator), int(value.denominator))  # those of arrays would overflow
     else:
         number = finite("probability", value)
     if not 0 <= number <= 1:

@@ -228,7 +228,8 @@ def walk(
     A draft takes tokens of the step and, until it is verified, blocks of the pool like any other token, so it may cause
     a preemption. It never reaches beyond the last output that was declared; what is accepted beyond the last one that
     is given is thrown away. All drafts of a step are made together, before it. Raises InputError for no requests,
-    arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2 and 8.5.1.
+    arrivals out of order, times beyond 2^63 ns, and an acceptance of more tokens than are drafted, or of fewer than
+    none. Source: sections 8.2.2, 8.3.2 and 8.5.1.
     """
     load, refused = servable(requests, policy, pool)
     if not isinstance(speculation, SpeculationSetup):
@@ -288,8 +289,9 @@ def walk(
             outputs = 1
             if one in drafts:
                 of_one = rounds.setdefault(one.place, [])
-                accepted = min(speculation.acceptance.accepted(one.place, len(of_one)), drafts[one])
-                outputs = min(accepted + 1, one.request.output - one.outputs)
+                accepted = speculation.acceptance.accepted(one.place, len(of_one))
+                right = min(whole("accepted", accepted, at_most=speculation.draft_tokens), drafts[one])
+                outputs = min(right + 1, one.request.output - one.outputs)
                 of_one.append(Round(step, drafts[one], outputs))
                 if kv:
                     kv.confirm(one.place, one.known + outputs - 1)

@@ -107,7 +107,7 @@ class Speculation:
     plain_s: float = PLAIN_S
 
     def __post_init__(self) -> None:
-        per_position(self.acceptance)
+        object.__setattr__(self, "acceptance", per_position(self.acceptance))
         seconds("draft_s", self.draft_s)
         seconds("verify_s", self.verify_s, above_zero=True)
         seconds("plain_s", self.plain_s, above_zero=True)

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import ceil
 
 from lib.checks import InputError, keep_whole, whole
-from lib.speculation import expected_outputs
+from lib.speculation import expected_outputs, per_position
 from lib.speculation_setup import Drafter
 from lib.step_time import MOST_TOKENS, NS, Device, StepPlan, StepTime, decode_plan, equal_requests, step_plan, verifying
 
@@ -36,7 +36,7 @@ class SpeculativeDecode:
 
     def __post_init__(self) -> None:
         keep_whole(self, MOST_TOKENS, context=0)
-        expected_outputs(self.acceptance)
+        object.__setattr__(self, "acceptance", per_position(self.acceptance))
         if not isinstance(self.step_time, StepTime):
             raise InputError("step_time", self.step_time, "a model of the time of a step, such as FIT")
         if self.drafter is not None and not isinstance(self.drafter, Drafter):
@@ -82,8 +82,10 @@ def context_that_always_pays(device: Device, acceptance: tuple[float, ...]) -> i
     """The smallest context from which drafts that take no time pay at every batch; None if there is none.
 
     From there on, to verify a request's draft takes less than E[N] times the read of its KV, so that no number of
-    requests uses up what the device can compute. Raises InputError for what are no probabilities.
+    requests uses up what the device can compute. Raises InputError for what is no device and what are no probabilities.
     """
+    if not isinstance(device, Device):
+        raise InputError("device", device, "a Device, such as device()")
     outputs, drafted = Fraction(expected_outputs(acceptance)), len(acceptance)
     verified = verifying(step_plan((1 + drafted, 0)), drafted)
     compute_ns = Fraction(device.flop(verified) * NS, device.flop_s)

@@ -15,7 +15,7 @@ from lib.memory import MOST_BYTES
 from lib.paging import MOST_BLOCK_TOKENS
 from lib.step_time import StepPlan, StepTime, step_plan, verifying
 
-MOST_DRAFT, MOST_SEED, MOST_ROUNDS = 2**10, 2**32, 2**40
+MOST_DRAFT, MOST_SEED, MOST_PLACE, MOST_ROUNDS = 2**10, 2**32, 2**40, 2**40
 
 
 class Acceptance(ABC):
@@ -31,7 +31,10 @@ class Acceptance(ABC):
 
     @abstractmethod
     def accepted(self, place: int, number: int) -> int:
-        """Tokens accepted of the draft of a request in its round of this number, from 0, if it is not cut short."""
+        """Tokens accepted of the draft of a request in its round of this number, from 0, if it is not cut short.
+
+        Raises InputError for what is no place and no number.
+        """
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class GivenAcceptance(Acceptance):
 
     def accepted(self, place: int, number: int) -> int:
         """As the rows say, from their beginning again where they end."""
-        row = self.rounds[place % len(self.rounds)]
-        return row[number % len(row)]
+        row = self.rounds[whole("place", place, at_most=MOST_PLACE - 1) % len(self.rounds)]
+        return row[whole("number", number, at_most=MOST_ROUNDS - 1) % len(row)]
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,8 @@ class DrawnAcceptance(Acceptance):
 
     def accepted(self, place: int, number: int) -> int:
         """Drawn from a generator of this round's own."""
-        random = Random((self.seed * MOST_ROUNDS + place) * MOST_ROUNDS + number).random
+        of_one = self.seed * MOST_PLACE + whole("place", place, at_most=MOST_PLACE - 1)
+        random = Random(of_one * MOST_ROUNDS + whole("number", number, at_most=MOST_ROUNDS - 1)).random
         drawn = (random() for _ in self.probabilities)
         return sum(takewhile(bool, map(lt, drawn, self.probabilities)))
 

@@ -178,6 +178,7 @@ def test_what_the_chapter_prints_is_right_or_needs_another_digit() -> None:
     assert part("b").judge(BOOK, [17.1, 14.5, 13.3, 14.9]).kind is Kind.RIGHT
     assert part("e").judge(BOOK, [14.4, 0.237, 60.7, 13.3]).kind is Kind.RIGHT
     assert part("a").judge(BOOK, [1.75, 2.3, 3.1, 3.7]).kind is Kind.ROUNDED
+    assert part("a").judge(BOOK, [1.8, 2.3, 3.1, 3.7]).kind is Kind.ROUNDED  # 1.75 lies halfway
     assert part("b").judge(BOOK, [17, 14, 13, 15]).kind is Kind.ROUNDED
     assert part("e").judge(BOOK, [14.4, 0.24, 60.7, 13.3]).kind is Kind.ROUNDED
 

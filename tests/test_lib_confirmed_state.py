@@ -1,5 +1,7 @@
 """Sampler and grammar: what goes back to the confirmed position gives the same text, what does not gives another."""
 
+import tracemalloc
+
 import pytest
 
 from lib.checks import InputError
@@ -77,3 +79,20 @@ def test_a_grammar_goes_back_to_what_was_open() -> None:
 def test_an_unknown_state_is_refused() -> None:
     with pytest.raises(InputError, match=r"^goes_back is 'kv'; allowed: one of 'sampler', 'grammar'$"):
         text_through_drafts(4, 8, 2, ["kv"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 0.5, True], ids=repr)
+def test_what_are_no_states_and_no_text_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"^goes_back is "):
+        text_through_drafts(4, 8, 2, wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^text is "):
+        breaks_at(wrong)  # type: ignore[arg-type]
+
+
+def test_a_long_text_takes_little_room() -> None:
+    """A generator's state is some thousand bytes, and a sampler may have to go back to any of 2^16 positions."""
+    tracemalloc.start()
+    plain_text(2**12, 8)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 2**12 * 300

@@ -63,3 +63,8 @@ def test_what_was_not_tried_is_refused() -> None:
         dflash.delivered(K7, "chess")
     with pytest.raises(InputError, match=r"^draft_tokens is 0"):
         dflash.traced_rounds(0)
+
+
+def test_each_draft_that_is_computed_keeps_kv() -> None:
+    for source in SOURCES.values():
+        assert ("KV" in source.needs) == (source.order is not Order.LOOKED_UP), source.name

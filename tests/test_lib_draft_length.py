@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -174,3 +175,27 @@ def test_a_draft_beyond_the_known_positions_is_refused() -> None:
     for length in (0, -1, 2.5, True, None):
         with pytest.raises(InputError, match=r"^draft_tokens is "):
             SERIAL(length)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "12", [3], [(4, 2)], [None], {1: 2}, iter([])], ids=repr)
+def test_what_are_no_rounds_and_no_passages_is_refused(wrong: Any) -> None:
+    for call in (count_positions, acceptance_by_position):
+        with pytest.raises(InputError, match=r"^rounds is "):
+            call(wrong)
+    with pytest.raises(InputError, match=r"^(history|rounds) is "):
+        next_length(wrong, 4, GROUPED)
+    with pytest.raises(InputError, match=r"^passages is "):
+        draw_rounds(wrong, lambda _: 1, seed=8)
+
+
+@pytest.mark.parametrize("wrong", [None, 0.02, True, "0.02"], ids=repr)
+def test_what_is_no_time_of_a_round_is_refused(wrong: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: s_per_output((0.5,), wrong, 1),
+        lambda: best_length((0.5,), wrong),
+        lambda: one_more((0.5, 0.5), wrong, 1),
+        lambda: next_length([], 4, wrong),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"^round_time is "):
+            call()

@@ -190,3 +190,21 @@ def test_an_empty_draft_is_refused_before_the_target_is_asked() -> None:
     for known in (0, -1, 2.5, True, None):
         with pytest.raises(InputError, match=r"^known_tokens is "):
             example().kv_kept(known)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("huge", [10**30, 10**5000], ids=["30", "5000"])
+def test_a_draft_longer_than_any_text_is_refused_before_the_pool_is_asked(huge: int) -> None:
+    pool = Pool(4, 2)
+    sequence = pool.admit((1,))
+    for call in (lambda: take_room(pool, sequence, huge), lambda: pool.grow(sequence, huge)):
+        with pytest.raises(InputError, match=r"^(draft_)?tokens is "):
+            call()
+    assert (list(sequence.tokens), len(sequence.table), pool.free) == ([1], 1, 3)
+
+
+def test_what_is_no_target_and_what_no_text_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^target is "):
+        check(None, (1,), (2,))  # type: ignore[arg-type]
+    for known in (None, 3, [1], "12"):
+        with pytest.raises(InputError, match=r"^known is "):
+            check(lambda known: 1, known, (2,))  # type: ignore[arg-type]

@@ -97,3 +97,9 @@ def test_a_text_that_is_known_whole_is_refused() -> None:
             NgramIndex().draft(wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^token is -1"):
         NgramIndex().append(-1)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "a text", (1, 2)], ids=repr)
+def test_what_is_no_frozen_text_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"^text is "):
+        write(wrong)

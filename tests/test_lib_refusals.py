@@ -243,10 +243,6 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     ngram_draft.write: {"text": ngram_draft.serving_text(), "last": 2, "draft_tokens": 4, "known": 500},
     step_time.equal_requests: {"batch": 4, "plan": step_time.NOBODY},
     step_time.verifying: {"plan": step_time.step_plan((5, 8)), "drafted": 4},
-    speculation_setup.blocks_beside_draft: {
-        "memory_bytes": 10**6, "draft_weight_bytes": 10**5, "kv_bytes_per_token": 100, "draft_kv_bytes_per_token": 10,
-        "block_tokens": 16,
-    },
     kv_compression.read_time: {"read_bytes": 10**9, "bandwidth_bytes_s": 1e12},
     kv_compression.net_saving: {"saved_bytes": 10**9, "bandwidth_bytes_s": 1e12, "conversion_s": 0.0002},
     kv_compression.compression: {
@@ -398,9 +394,6 @@ ZERO_MAKES_NO_SENSE = (
     (ngram_draft.write, "last"),
     (ngram_draft.write, "draft_tokens"),
     (ngram_draft.write, "known"),
-    (speculation_setup.blocks_beside_draft, "memory_bytes"),
-    (speculation_setup.blocks_beside_draft, "kv_bytes_per_token"),
-    (speculation_setup.blocks_beside_draft, "block_tokens"),
     (kv_compression.read_time, "bandwidth_bytes_s"),
     (kv_compression.net_saving, "bandwidth_bytes_s"),
     (kv_compression.compression, "bandwidth_bytes_s"),

@@ -81,7 +81,7 @@ def cases() -> Iterator[tuple[Model, Model, int]]:
 def test_whatever_the_draft_the_text_follows_the_target() -> None:
     wanted: dict[tuple[Distribution, int], dict[Text, Fraction]] = {}
     for target, draft, draft_tokens in cases():
-        tokens = draft_tokens + 1 if len(target(())) == 2 else min(3, draft_tokens + 1)
+        tokens = draft_tokens + 1
         key = target(()), tokens
         wanted.setdefault(key, law_of_texts(target, tokens))
         assert text_law(target, draft, draft_tokens, tokens) == wanted[key]
@@ -332,3 +332,21 @@ def test_too_many_texts_are_refused() -> None:
         round_law(wide, wide, 2)
     with pytest.raises(InputError, match=r"^texts is "):
         text_law(wide, wide, 2, 2)
+
+
+def test_to_output_a_draw_from_p_is_right_and_accepts_less() -> None:
+    """The fault of the rule that compares is what replaces a rejection: the draw that was compared would be right."""
+    for p, q in product(grid(3), repeat=2):
+        equal = [a * b for a, b in zip(p, q, strict=True)]  # drafted and drawn, so that the draft is kept
+        otherwise = [a * (1 - b) for a, b in zip(p, q, strict=True)]  # drawn, and something else was drafted
+        assert tuple(a + b for a, b in zip(equal, otherwise, strict=True)) == p
+        assert sum(equal) <= acceptance_rate(p, q)
+        kept = sum(chance for outcome, chance in position_law(p, q, Rule.EQUAL_ONLY).items() if outcome.accepted)
+        assert kept == sum(equal)
+
+
+def test_whole_numbers_of_numpy_are_exact_too() -> None:
+    found = distribution("p", (np.int64(1), np.uint8(0)))
+    assert found == (1, 0) and all(type(each.numerator) is int for each in found if isinstance(each, Fraction))
+    assert [type(each) for each in found] == [Fraction, Fraction]
+    assert type(acceptance_probability(TARGET, (np.int64(1), np.int64(0)), A)) is Fraction  # type: ignore[arg-type]

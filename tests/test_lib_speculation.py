@@ -164,3 +164,11 @@ def test_times_that_make_no_sense_are_refused(fields: dict[str, float], paramete
     for outputs in (0, -1, 2.5, True, 10**9):
         with pytest.raises(InputError, match=r"^outputs is "):
             Speculation((0.5,), 0.001).time_of(outputs)  # type: ignore[arg-type]
+
+
+def test_what_was_checked_is_kept() -> None:
+    given = [0.5, np.float64(0.25)]
+    kept = Speculation(given, 0.001)  # type: ignore[arg-type]
+    given[0] = 7
+    assert kept.acceptance == (0.5, 0.25) and hash(kept)
+    assert kept.outputs_per_round == 1.625

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -121,3 +122,16 @@ def test_what_makes_no_sense_is_refused_by_name(call: object, parameter: str) ->
     with pytest.raises(InputError) as refused:
         call()
     assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize("wrong", [None, 3, FIT, "device"], ids=lambda value: repr(value)[:10])
+def test_what_is_no_device_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"^device is "):
+        context_that_always_pays(wrong, (0.5,))
+
+
+def test_what_was_checked_is_kept() -> None:
+    given = [0.5, 0.5]
+    kept = SpeculativeDecode(128, given, FIT)  # type: ignore[arg-type]
+    given[0] = 7
+    assert kept.acceptance == (0.5, 0.5) and hash(kept)

@@ -7,6 +7,7 @@ from random import Random
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -466,3 +467,26 @@ def test_what_makes_no_sense_is_refused_by_name(call: object, parameter: str) ->
     with pytest.raises(InputError) as refused:
         call()
     assert refused.value.parameter == parameter
+
+
+@pytest.mark.parametrize("acceptance", [GivenAcceptance(4, ((1, 2), (3,))), DrawnAcceptance((0.5,) * 4, seed=2**32)])
+def test_a_place_and_a_number_of_any_type_of_whole_numbers_give_the_same(acceptance: Acceptance) -> None:
+    for place, number in product(range(3), range(3)):
+        assert acceptance.accepted(np.int64(place), np.int32(number)) == acceptance.accepted(place, number)
+    for wrong in (-1, 0.5, True, None, "1", 10**400):
+        with pytest.raises(InputError, match=r"^place is "):
+            acceptance.accepted(wrong, 0)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"^number is "):
+            acceptance.accepted(0, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [-1, 5, 0.5, True, None], ids=repr)
+def test_an_acceptance_of_ones_own_is_asked_for_what_can_be(wrong: Any) -> None:
+    class Own(Acceptance):
+        draft_tokens = 4
+
+        def accepted(self, place: int, number: int) -> int:
+            return wrong if number else 2
+
+    with pytest.raises(InputError, match=r"^accepted is .*; allowed: a whole number from 0 to 4$"):
+        walk([Request(0, 8, 20)], continuous(1), STEP, speculation=SpeculationSetup(Own()))

@@ -182,3 +182,8 @@ def test_what_makes_no_sense_is_one_sentence(name: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_fault_elsewhere(settings: dict[str, Any], language: str) -> None:
     guard(QUERY_COST.figure(language=language, **settings), "query-cost", QUERY_COST.may_overlap)
+
+
+def test_drafts_that_are_accepted_alike_have_one_crossing() -> None:
+    figure = QUERY_COST.figure(acceptance_a=0.75, acceptance_b=0.75)
+    assert [text.get_text() for text in figure.texts].count("53.9 ms") == 1
