@@ -309,7 +309,7 @@ whole_text = [float(state.global_bytes(8192)) for state in states]
 print(f"of the whole text alone: {whole_text[0] / whole_text[1]:.2f} x")
 
 # %% [markdown]
-# 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down. At 128K they hardly count.
+# 3.20 times as much in all, but 3.95 times for the part that covers the whole text. The windows are a *fixed* amount, whatever the length; in a short context they weigh more, and pull the ratio down. In a long one they hardly count.
 
 # %% [markdown]
 # ## 8.4.3 Offloading weights, prefetching, and what moves in each step

@@ -170,7 +170,13 @@ print(shown(mean_of_ratios(TWO_ROUNDS), "ms", 1), "if quotients are averaged")
 # For the drafts of section 8.5.1, AAAA with $a = 1/4$ and BBBB with $a = 3/4$, it is 1.33 and 3.05.
 
 # %%
-from lib.speculation import ACCEPTS_A, ACCEPTS_B, DRAFT_TOKENS, at_every_position, expected_outputs
+from lib.speculation import (
+    ACCEPTS_A,
+    ACCEPTS_B,
+    DRAFT_TOKENS,
+    at_every_position,
+    expected_outputs,
+)
 
 acceptance = {
     name: at_every_position(accepts, DRAFT_TOKENS)
