@@ -97,7 +97,9 @@ def test_who_takes_the_inputs_of_b_for_complete_requests_is_asked_by_what_was_di
         for _ in range(2):
             check(name, answer)
         hints.append(capsys.readouterr().out.splitlines()[-1])
-    assert hints[0].startswith("c, hint: ask whether the memory of a was divided by the size of a complete request, not")
+    assert hints[0].startswith(
+        "c, hint: ask whether the memory of a was divided by the size of a complete request, not"
+    )
     assert hints[1].startswith("b, hint: divide the memory of a by the bytes of one")
 
 
