@@ -45,8 +45,8 @@ def blocks(axes: Axes) -> dict[str, list[tuple[float, float]]]:
     for drawn in axes.collections:
         assert isinstance(drawn, PolyCollection)
         corners = [np.asarray(path.vertices)[:, 0] for path in drawn.get_paths()]
-        for colour in drawn.get_facecolor():
-            found.setdefault(to_hex(colour), []).extend((float(each.min()), float(each.max())) for each in corners)
+        for colour in np.asarray(drawn.get_facecolor()):
+            found.setdefault(to_hex(tuple(colour)), []).extend((float(each.min()), float(each.max())) for each in corners)
     return found
 
 
