@@ -46,7 +46,9 @@ def blocks(axes: Axes) -> dict[str, list[tuple[float, float]]]:
         assert isinstance(drawn, PolyCollection)
         corners = [np.asarray(path.vertices)[:, 0] for path in drawn.get_paths()]
         for colour in np.asarray(drawn.get_facecolor()):
-            found.setdefault(to_hex(tuple(colour)), []).extend((float(each.min()), float(each.max())) for each in corners)
+            found.setdefault(to_hex(tuple(colour)), []).extend(
+                (float(each.min()), float(each.max())) for each in corners
+            )
     return found
 
 
