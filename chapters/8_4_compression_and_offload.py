@@ -86,6 +86,13 @@ print(f"{bits_per_weight(file.total_bytes):.2f} bits a weight")
 # 64.43 GiB are codes and floats, 15.37 GiB metadata, and with the header and some padding the file has 79.81 GiB. Divide by the number of values: nearly three bits, in a file named after two.
 #
 # An Apple M2 Max has 96 GB of memory, decimal, as sellers count. Leave 8 GiB, binary, as systems count, for the system and the workspace. 81.41 GiB remain. There is a second file of the same model, UD-Q2_K_XL, with 81.97 GiB. What fits?
+#
+# Before you move anything, predict: beside which of the two files is there room for the KV of one request of 8K tokens?
+
+# %%
+from figures.explorer import explore
+
+explore("file-beside-kv")
 
 # %%
 from lib.file_budget import CONTEXTS, file_budget
@@ -158,8 +165,6 @@ for model in (QWEN3_8B, preset("DeepSeek-V3")):
 # Now the bits. q8_0 gives 32 values one scale of two bytes (FP16) and a code of 8 bits each; q4_0 the same with 4 bits. 32 values in BF16 take 64 bytes. Figure 8-23. Stop and play:
 
 # %%
-from figures.explorer import explore
-
 explore("group-formats")
 
 # %% [markdown]

@@ -24,7 +24,8 @@ from lib.units import GB, MIB, shown
 
 Every = Annotated[int, Slider("every n-th layer, n", 2, 12, 1)]
 Buffers = Annotated[int, Slider("buffers", 1, 3, 1)]
-Link = Annotated[int, Slider("link", 16, 900, 2, "GB/s")]
+LINK = Slider("link", 16, 900, 2, "GB/s")
+Link = Annotated[int, LINK]
 Kind = Annotated[StepKind, Choice("step", tuple(StepKind))]
 PromptTokens = Annotated[int, Slider("prompt tokens", 64, 8192, 64)]
 
@@ -239,17 +240,21 @@ def copy_time_readouts(**settings: Any) -> tuple[Readout, ...]:
         settings["prompt_tokens"] if kind is StepKind.PREFILL else settings["requests"] * settings["tokens_per_step"]
     )
     steps, link = decode_steps(SHORT_CHAT.output_tokens, settings["tokens_per_step"]), settings["link_bytes_s"]
+    of_decode = [
+        Readout("outputs a second at most", throughput(tokens, one.pass_ns / NS), "token/s", 1),
+        Readout("copies for 256 outputs", steps * transfer_time(of.released_bytes, link), "s", 2, copied),
+    ]
+    if kind is StepKind.PREFILL:
+        of_decode = [Readout(readout.label, "–") for readout in of_decode]
     return (
         Readout("copies of a step", transfer_time(of.released_bytes, link), "ms", 1, copied),
         Readout("step without offload", one.compute_ns / NS, "ms", 2, computed),
         Readout("step with prefetch", one.pass_ns / NS, "ms", 1, both),
         Readout("who waits", who_waits(one)),
         Readout("compute waits", one.exposed_ns / NS, "ms", 1, both),
-        Readout("tokens a second at most", throughput(tokens, one.pass_ns / NS), "token/s", 1),
         Readout("copied for each token", of.released_bytes / tokens, "MiB", 1),
-        Readout("copies for 256 outputs", steps * transfer_time(of.released_bytes, link), "s", 2, copied),
-        Readout("all hidden from a link of", _or_never(hiding_link(of, one.compute_ns)), "GB/s", 1),
-        Readout("all hidden from a prompt of", _or_never(hiding_prompt(of, link, FIT)), "token"),
+        *of_decode,
+        *hidden_from(one, link),
     )
 
 
@@ -259,8 +264,26 @@ def who_waits(one: Prefetch) -> str:
     return " and ".join(name for name, ns in waiting.items() if ns) or "nobody"
 
 
-def _or_never(amount: int | None) -> float | str:
+def hidden_from(one: Prefetch, link_bytes_s: int) -> tuple[Readout, Readout]:
+    """The link from which on this step hides all copies, and the prompt whose prefill hides those over this link."""
+    prompt = hiding_prompt(one.offload, link_bytes_s, FIT)
+    return (
+        Readout("all hidden from a link of", or_never(hiding_link(one.offload, one.compute_ns)), "GB/s", 1),
+        Readout("all hidden from a prompt of", "any length" if prompt == 1 else or_never(prompt), "token"),
+    )
+
+
+def or_never(amount: int | None) -> int | str:
+    """An amount as a read-out shows it, or that there is none."""
     return "never" if amount is None else amount
+
+
+def just_hiding_link() -> int:
+    """Where the slider first hides all copies of the book's offload, with two buffers, behind the book's step."""
+    least = hiding_link(offload_of(EVERY, 2), plain_step_ns(StepKind.DECODE))
+    assert least
+    lowest, step = LINK.to_parameter(LINK.low), LINK.to_parameter(LINK.step)
+    return int(lowest + -(-(least - lowest) // step) * step)
 
 
 def _ask_for_twice_the_batch() -> Question:
@@ -300,7 +323,7 @@ COPY_TIME_EXPLORATION = Exploration(
     settings={
         "four together": {"requests": REQUESTS_TOGETHER},
         "a prefill of 1024": {"kind": StepKind.PREFILL},
-        "one buffer": {"buffers": 1},
+        "all just hidden": {"link_bytes_s": just_hiding_link()},
     },
     readouts=copy_time_readouts,
     why_still=_why_copy_time_still,

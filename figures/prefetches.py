@@ -14,12 +14,23 @@ from matplotlib.path import Path
 from figures import style
 from figures.exploration import Choice, Exploration, Question, Readout
 from figures.lines import line_key, log_height, round_ticks, ticks_below, ticks_left
-from figures.offloads import PREFILL_EXAMPLE, Buffers, Every, Kind, Link, PromptTokens, offload_of
+from figures.offloads import (
+    PREFILL_EXAMPLE,
+    Buffers,
+    Every,
+    Kind,
+    Link,
+    PromptTokens,
+    hidden_from,
+    just_hiding_link,
+    offload_of,
+    or_never,
+)
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib.checks import one_of
 from lib.clocks import Clock
-from lib.offload import EVERY, NVLINK, PCIE, Offload
+from lib.offload import EVERY, PCIE, Offload
 from lib.prefetch import (
     CLOCK,
     Prefetch,
@@ -27,11 +38,10 @@ from lib.prefetch import (
     StepKind,
     hiding_distance,
     hiding_link,
-    hiding_prompt,
     plain_step_ns,
     prefetch,
 )
-from lib.step_time import FIT, NS
+from lib.step_time import NS
 from lib.units import GB, shown
 
 PAGE_PT, LEFT_PT, WIDTH_PT = 344, 62, 344
@@ -247,14 +257,9 @@ def copy_and_compute_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("the link waits", one.link_idle_ns / NS, "ms", 1, both),
         Readout("copy of one set", one.copy_ns / NS, "ms", 2, copied),
         Readout("compute of one layer", one.compute_ns / NS / of.layers, "ms", 3, computed),
-        Readout("all hidden from a link of", _or_never(hiding_link(of, one.compute_ns)), "GB/s", 1),
-        Readout("all hidden from a prompt of", _or_never(hiding_prompt(of, link, FIT)), "token"),
-        Readout("all hidden if every n-th, n from", _or_never(apart)),
+        *hidden_from(one, link),
+        Readout("all hidden if every n-th, n from", or_never(apart)),
     )
-
-
-def _or_never(amount: int | None) -> float | str:
-    return "never" if amount is None else amount
 
 
 def _ask_for_one_buffer() -> Question:
@@ -287,7 +292,7 @@ COPY_AND_COMPUTE_EXPLORATION = Exploration(
     settings={
         "a prefill of 1024": {"kind": StepKind.PREFILL},
         "the same, in a row": {"kind": StepKind.PREFILL, "where": Placed.IN_A_ROW},
-        "NVLink-C2C": {"link_bytes_s": NVLINK.bandwidth_bytes_s},
+        "all just hidden": {"link_bytes_s": just_hiding_link()},
     },
     readouts=copy_and_compute_readouts,
     why_still=_why_copy_and_compute_still,

@@ -24,6 +24,7 @@ from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
 from figures.exploration import Exploration
+from figures.file_budgets import FILE_BESIDE_KV_EXPLORATION, file_beside_kv
 from figures.greedy_checks import GREEDY_EXPLORATION, greedy_check
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
@@ -129,6 +130,7 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
+    Entry(None, "file-beside-kv", "8.4.1", file_beside_kv, FILE_BESIDE_KV_EXPLORATION),
     Entry("8-23", "group-formats", "8.4.2", group_formats, GROUP_FORMATS_EXPLORATION),
     Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
     Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),

@@ -105,7 +105,7 @@ NET = NumberPart(
 )
 
 
-def _extra_part(name: str, what: str, size: str, first_step: str) -> NumberPart:
+def _extra_part(name: str, what: str, size: str, first_step: str, hint: str) -> NumberPart:
     """How many more fit in what is gained, of the KV that the input of this name gives."""
 
     def split(case: dict[str, int]) -> tuple[Offload, int]:
@@ -134,7 +134,7 @@ def _extra_part(name: str, what: str, size: str, first_step: str) -> NumberPart:
         key=fitting,
         mistakes=(Mistake(_FORGOTTEN, forgotten), Mistake(_NEAREST, nearest), Mistake(_UP, rounded_up)),
         first_step=first_step,
-        hint="divide the memory of a by the bytes of one, and drop what is behind the decimal point",
+        hint=hint,
     )
 
 
@@ -143,12 +143,14 @@ EXTRA_INPUTS = _extra_part(
     "more input states",
     "input_state_bytes",
     "begin with the memory of a, and ask how often the KV of one input goes into it",
+    "divide the memory of a by the bytes of one, and drop what is behind the decimal point",
 )
 EXTRA_REQUESTS = _extra_part(
     "c",
     "more complete requests",
     "request_bytes",
     "begin with the memory of a again: a complete request has the KV of its outputs as well",
+    "ask whether the memory of a was divided by the size of a complete request, not by that of an input as in b",
 )
 
 _MIB_AS_MB = "MiB are taken for MB: the GB of a link are powers of 1000"

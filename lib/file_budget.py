@@ -11,7 +11,7 @@ from types import MappingProxyType
 from lib.checks import InputError, keep_whole, one_of, whole
 from lib.hardware import CARDS
 from lib.kv_compression import element_bytes
-from lib.memory import MOST_BYTES
+from lib.memory import MOST_BYTES, MOST_TOKENS
 from lib.model import Transformer, kv_bytes, parameters, preset, tensors
 from lib.quantization import BF16, F32, Q2_K, Q3_K, Q4_K, Q6_K, GroupFormat
 from lib.records import record
@@ -145,5 +145,5 @@ def file_budget(variant: str, context: int, kv_format: GroupFormat = BF16) -> Fi
 
     Raises InputError for an unknown variant and for a format whose groups the KV does not fill.
     """
-    kv = kv_bytes(MODEL, whole("context", context, at_least=1), element_bytes(MODEL, kv_format))
+    kv = kv_bytes(MODEL, whole("context", context, at_least=1, at_most=MOST_TOKENS), element_bytes(MODEL, kv_format))
     return FileBudget(FILE_BYTES[one_of("variant", variant, FILE_BYTES)], kv)

@@ -138,6 +138,8 @@ assert check.earned("c", more_requests, draw="marks")
 # **Solution.** The same with the KV that a request has at its end. With the book's numbers 2304/1188 = 1.94 and 2016/1188 = 1.70: one more request in both
 # cases.
 #
+# Tempting, and wrong: the answers of b again, 2 and 1. That divides by an input, and such a request has no room for its outputs.
+#
 # So two inputs can be let in behind one buffer, and only one of them can run to its end: 36 MiB more for each decide. A pool is filled by what requests come
 # to, not by what they begin with. Here the second buffer, which lets copies overlap with compute, is free.
 

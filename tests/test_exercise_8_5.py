@@ -88,6 +88,21 @@ def test_a_mistake_gets_its_sentence(name: str, answer: Any, said: str) -> None:
     assert verdict.sentence.startswith(said)
 
 
+def test_who_takes_the_inputs_of_b_for_complete_requests_is_asked_by_what_was_divided(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    check = Checker(EXERCISE, BOOK)
+    hints = []
+    for name, answer in (("c", keys(BOOK, "b")), ("b", keys(BOOK, "b")[::-1])):
+        for _ in range(2):
+            check(name, answer)
+        hints.append(capsys.readouterr().out.splitlines()[-1])
+    assert hints[0].startswith(
+        "c, hint: ask whether the memory of a was divided by the size of a complete request, not"
+    )
+    assert hints[1].startswith("b, hint: divide the memory of a by the bytes of one")
+
+
 def test_what_the_chapter_prints_is_right_or_needs_another_digit() -> None:
     assert part("d").judge(BOOK, [42.5, 6.04]).kind is Kind.RIGHT
     assert part("e").judge(BOOK, [10.83, 1.54]).kind is Kind.RIGHT

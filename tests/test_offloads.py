@@ -101,7 +101,7 @@ def test_times_of_the_book() -> None:
     assert (shown["step with prefetch"], shown["who waits"]) == ("42.5 ms", "compute")
     assert shown["copies for 256 outputs"] == "10.83 s"
     assert shown["all hidden from a link of"] == "103.5 GB/s"
-    assert readouts(TIME, requests=4)["tokens a second at most"] == "94.2 token/s"
+    assert readouts(TIME, requests=4)["outputs a second at most"] == "94.2 token/s"
     fast = readouts(TIME, link_bytes_s=NVLINK.bandwidth_bytes_s)
     assert (fast["copies of a step"], fast["copies for 256 outputs"], fast["who waits"]) == (
         "6.0 ms",
@@ -135,6 +135,29 @@ def test_a_prefill_of_the_named_setting_is_hidden() -> None:
     assert shown["compute waits"] == "0.0 ms" and shown["who waits"] == "the link"
     assert shown["all hidden from a prompt of"] == "522 token"
     assert readouts(TIME, kind=StepKind.PREFILL, prompt_tokens=521)["who waits"] == "compute"
+
+
+def test_a_prefill_has_no_read_outs_of_decode() -> None:
+    for requests in (1, 4):
+        shown = readouts(TIME, kind=StepKind.PREFILL, requests=requests)
+        assert shown["outputs a second at most"] == shown["copies for 256 outputs"] == "–"
+        assert shown["copied for each token"] == "2.5 MiB"
+    at_both = [[one.label for one in TIME.exploration.readouts(**at(TIME, kind=kind))] for kind in StepKind]
+    assert at_both[0] == at_both[1]
+
+
+@pytest.mark.parametrize("figure", [TIME, LANES], ids=lambda known: known.slug)
+def test_any_prompt_hides_what_its_shortest_does(figure: Entry) -> None:
+    for link, prompt in ((102 * GB, "15 token"), (106 * GB, "any length")):
+        assert readouts(figure, link_bytes_s=link)["all hidden from a prompt of"] == prompt
+
+
+@pytest.mark.parametrize("figure", [TIME, LANES], ids=lambda known: known.slug)
+def test_all_is_just_hidden_at_the_setting_of_that_name(figure: Entry) -> None:
+    here = dict(figure.exploration.settings["all just hidden"])
+    slower = {"link_bytes_s": here["link_bytes_s"] - 2 * GB}
+    assert [readouts(figure, **each)["compute waits"] != "0.0 ms" for each in (here, slower)] == [False, True]
+    assert readouts(figure, **here)["all hidden from a link of"] == "103.5 GB/s"
 
 
 @pytest.mark.parametrize("settings", LANES_SETTINGS)

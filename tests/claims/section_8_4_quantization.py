@@ -264,6 +264,7 @@ FILES = (
 )  # fmt: skip
 BUDGET = (
     same(lambda: M2_MAX.memory_bytes / GB, "memory of the M2 Max", "96", "GB", "8.4.1-12", kind="input"),
+    near(lambda: M2_MAX.memory_bytes / GIB, "memory of the M2 Max", "89.4", "GiB", 0.05, "8.4.1"),
     same(lambda: RESERVED_BYTES / GIB, "kept back of it", "8", "GiB", "8.4.1-13", kind="input"),
     near(lambda: beside().usable_bytes / GIB, "for weights and KV", "81.41", "GiB", 0.005, "8.4.1-14"),
     near(lambda: beside().left_bytes / GIB, "beside the file", "1.60", "GiB", 0.005, "8.4.1-15"),
