@@ -92,7 +92,7 @@ print(f"{bits_per_weight(file.total_bytes):.2f} bits a weight")
 # %%
 from figures.explorer import explore
 
-explore("file-beside-kv")
+explore("file-in-memory")
 
 # %%
 from lib.file_budget import CONTEXTS, file_budget

@@ -71,7 +71,7 @@ def file_beside_kv(
     The upper bar magnifies the lower one from where room for KV begins, or where memory ends before the file does.
     Raises InputError for values that make no sense. Source: section 8.4.1.
     """
-    budget, text = budget_at(variant, context, reserved_bytes, kv_format, memory), words(language, "file-beside-kv")
+    budget, text = budget_at(variant, context, reserved_bytes, kv_format, memory), words(language, "file-in-memory")
     amounts = {name: shown(size, "GiB", 2) for name, size in {
         "file": budget.file_bytes, "all": budget.memory_bytes, "reserved": budget.reserved_bytes,
         "kv": budget.kv_bytes_per_request, "left": abs(budget.left_bytes), "spare": spare_bytes(budget),

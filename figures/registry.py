@@ -130,7 +130,7 @@ FIGURES = (
     Entry("8-20", "context-edits", "8.3.3", context_edits, EDITS_EXPLORATION),
     Entry("8-21", "recovery-paths", "8.3.3", recovery_paths, RECOVERY_EXPLORATION),
     Entry("8-22", "prefix-value", "8.3.4", prefix_value, PREFIX_VALUE_EXPLORATION),
-    Entry(None, "file-beside-kv", "8.4.1", file_beside_kv, FILE_BESIDE_KV_EXPLORATION),
+    Entry(None, "file-in-memory", "8.4.1", file_beside_kv, FILE_BESIDE_KV_EXPLORATION),
     Entry("8-23", "group-formats", "8.4.2", group_formats, GROUP_FORMATS_EXPLORATION),
     Entry("8-24", "offload-memory", "8.4.3", offload_memory, OFFLOAD_MEMORY_EXPLORATION),
     Entry("8-25", "copy-time", "8.4.3", copy_time, COPY_TIME_EXPLORATION),

@@ -21,7 +21,7 @@ from lib.file_budget import FILE_BYTES, file_parts, stored_types
 from lib.mapped_pages import pages_read
 from lib.units import GIB
 
-FIGURE = entry("file-beside-kv")
+FIGURE = entry("file-in-memory")
 SETTINGS: list[dict[str, Any]] = [
     {}, {"variant": "UD-Q2_K_XL"}, {"context": 32768, "kv_format": "q4_0"}, {"variant": "BF16", "context": 65536},
     {"memory": "192 GB", "context": 2048, "kv_format": "q4_0", "reserved_bytes": 0}, {"memory": "192 GB"},
