@@ -177,7 +177,9 @@ def test_a_draft_beyond_the_known_positions_is_refused() -> None:
             SERIAL(length)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", [None, 3, "12", [3], [(4, 2)], [None], {1: 2}, iter([])], ids=lambda wrong: type(wrong).__name__)
+@pytest.mark.parametrize(
+    "wrong", [None, 3, "12", [3], [(4, 2)], [None], {1: 2}, iter([])], ids=lambda wrong: type(wrong).__name__
+)
 def test_what_are_no_rounds_and_no_passages_is_refused(wrong: Any) -> None:
     for call in (count_positions, acceptance_by_position):
         with pytest.raises(InputError, match=r"^rounds is "):
