@@ -10,18 +10,14 @@ import pytest
 
 from lib.checks import InputError
 from lib.exercise_8_3 import BOOK, BOTH, EXERCISE, NEITHER, SHARED_ONLY, Inputs
-from lib.exercises import Checker, Kind, NumberPart
+from lib.exercises import Checker, Kind
 from lib.paging import Findable, Pool
-from tests.test_exercises import SEEDS, copied, flat, numbers, solved
+from tests.test_exercises import SEEDS, Asked, copied, flat, numbers, solved
 
 DRAWN = [EXERCISE.variant(seed) for seed in SEEDS]
+ASKED = Asked(EXERCISE)
+part, mistaken = ASKED.part, ASKED.mistaken
 PLACES = ("e1", "e2", "e3")
-
-
-def part(name: str) -> NumberPart:
-    found = EXERCISE.part(name)
-    assert isinstance(found, NumberPart)
-    return found
 
 
 def keys(inputs: Inputs, name: str) -> list[Any]:
@@ -30,12 +26,6 @@ def keys(inputs: Inputs, name: str) -> list[Any]:
 
 def choices(inputs: Inputs) -> list[Any]:
     return [EXERCISE.part(name).key(inputs) for name in PLACES]
-
-
-def mistaken(name: str, words: str) -> Any:
-    """The formula of the mistake that says this."""
-    (formula,) = [mistake.formula for mistake in part(name).mistakes if words in mistake.says]
-    return formula
 
 
 def test_the_books_answers() -> None:

@@ -24,36 +24,16 @@ from lib.exercise_8_4 import (
     B,
     Inputs,
 )
-from lib.exercises import Checker, ChoicePart, Kind, NumberPart
+from lib.exercises import Checker, Kind
 from lib.model import kv_bytes_per_token, matrix_flops
 from lib.prefix_value import EFFICIENCY, prefix_of
 from lib.records import record
-from tests.test_exercises import flat, numbers, solved, variants
+from tests.test_exercises import Asked, numbers, solved, variants
 
 DRAWN = variants(EXERCISE)
+ASKED = Asked(EXERCISE)
+part, keys, choice, mistaken = ASKED.part, ASKED.keys, ASKED.choice, ASKED.mistaken
 SHARE_OF_EQUAL, SHARE_OF_HITS = 16376 / 19556, 16304 / 19556
-
-
-def part(name: str) -> NumberPart:
-    found = EXERCISE.part(name)
-    assert isinstance(found, NumberPart)
-    return found
-
-
-def keys(inputs: Inputs, name: str) -> list[Any]:
-    return flat(numbers(part(name), inputs))
-
-
-def choice(inputs: Inputs, name: str) -> Any:
-    found = EXERCISE.part(name)
-    assert isinstance(found, ChoicePart)
-    return found.key(inputs)
-
-
-def mistaken(name: str, words: str) -> Any:
-    """The formula of the mistake that says this."""
-    (formula,) = [mistake.formula for mistake in EXERCISE.part(name).mistakes if words in mistake.says]
-    return formula
 
 
 def test_the_books_answers() -> None:

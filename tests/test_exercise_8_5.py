@@ -7,26 +7,12 @@ from typing import Any
 import pytest
 
 from lib.exercise_8_5 import BOOK, EXERCISE, Inputs
-from lib.exercises import Checker, Kind, NumberPart
-from tests.test_exercises import flat, numbers, variants
+from lib.exercises import Checker, Kind
+from tests.test_exercises import Asked, numbers, variants
 
 DRAWN = variants(EXERCISE)
-
-
-def part(name: str) -> NumberPart:
-    found = EXERCISE.part(name)
-    assert isinstance(found, NumberPart)
-    return found
-
-
-def keys(inputs: Inputs, name: str) -> list[Any]:
-    return flat(numbers(part(name), inputs))
-
-
-def mistaken(name: str, words: str) -> Any:
-    """The formula of the mistake that says this."""
-    (formula,) = [mistake.formula for mistake in part(name).mistakes if words in mistake.says]
-    return formula
+ASKED = Asked(EXERCISE)
+part, keys, mistaken = ASKED.part, ASKED.keys, ASKED.mistaken
 
 
 def test_the_books_answers() -> None:

@@ -6,30 +6,16 @@ from typing import Any
 import pytest
 
 from lib.exercise_8_6 import BOOK, BY_ANSWER, BY_TASK, EXERCISE, MOVED, ONE_WAY, SAME, Inputs
-from lib.exercises import Checker, ChoicePart, Kind, NumberPart
+from lib.exercises import Checker, Kind
 from lib.quality import TASKS, Config, Weights, recorded_answers
 from lib.retries import Documents, recorded_runs
-from tests.test_exercises import flat, numbers, variants
+from tests.test_exercises import Asked, numbers, variants
 from tools import derive
 
 DRAWN = variants(EXERCISE)
+ASKED = Asked(EXERCISE)
+part, keys, choice = ASKED.part, ASKED.keys, ASKED.choice
 BETTER, WORSE = "n512-r0 better", "n512-r1 worse"
-
-
-def part(name: str) -> NumberPart:
-    found = EXERCISE.part(name)
-    assert isinstance(found, NumberPart)
-    return found
-
-
-def keys(inputs: Inputs, name: str) -> list[Any]:
-    return flat(numbers(part(name), inputs))
-
-
-def choice(inputs: Inputs, name: str) -> Any:
-    found = EXERCISE.part(name)
-    assert isinstance(found, ChoicePart)
-    return found.key(inputs)
 
 
 def test_the_books_answers() -> None:

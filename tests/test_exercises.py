@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -84,6 +84,31 @@ def solved(exercise: Exercise, inputs: Any) -> tuple[list[str], dict[str, Any]]:
 
 def flat(values: Sequence[Any]) -> list[Any]:
     return [one for value in values for one in (value if isinstance(value, tuple) else (value,))]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the tests of one exercise ask its parts by name."""
+
+    exercise: Exercise
+
+    def part(self, name: str) -> NumberPart:
+        found = self.exercise.part(name)
+        assert isinstance(found, NumberPart)
+        return found
+
+    def keys(self, inputs: Any, name: str) -> list[Any]:
+        return flat(numbers(self.part(name), inputs))
+
+    def choice(self, inputs: Any, name: str) -> Any:
+        found = self.exercise.part(name)
+        assert isinstance(found, ChoicePart)
+        return found.key(inputs)
+
+    def mistaken(self, name: str, words: str) -> Any:
+        """The formula of the mistake that says this."""
+        (formula,) = [mistake.formula for mistake in self.exercise.part(name).mistakes if words in mistake.says]
+        return formula
 
 
 @pytest.mark.parametrize(("exercise", "part"), NUMBERS, ids=named)
