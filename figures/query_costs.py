@@ -90,7 +90,7 @@ def both_drafts(
 def query_cost(
     *,
     draft_tokens: Annotated[int, Slider("draft, tokens", 1, 12, 1)] = DRAFT_TOKENS,
-    query_s: Annotated[float, Slider("query", 0.05, float(AXIS_END_MS), 0.05, "ms")] = QUERY_S,
+    query_s: Annotated[float, Slider("query", 0.0, float(AXIS_END_MS), 0.05, "ms")] = QUERY_S,
     plain_s: Annotated[float, Slider("plain step", 5.0, 30.0, 0.01, "ms")] = PLAIN_S,
     position_s: Annotated[float, Slider("per position", 0.0, 3.0, 0.05, "ms")] = 0.0,
     acceptance_a: Annotated[float, Slider("A accepted, a", 0.0, 1.0, 0.01)] = ACCEPTS_A,
