@@ -63,7 +63,7 @@ def file_beside_kv(
     context: Annotated[int, Slider("context, tokens", 2048, 65536, 1024)] = SHORT,
     reserved_bytes: Annotated[int, Slider("reserved", 0, 16, 1, "GiB")] = RESERVED_BYTES,
     kv_format: Annotated[str, Choice("KV format", tuple(KV_FORMATS))] = BF16.name,
-    memory: Annotated[str, Choice("memory of the machine", tuple(MEMORIES))] = SMALLEST,
+    memory: Annotated[str, Choice("machine has", tuple(MEMORIES))] = SMALLEST,
     language: str = "en",
 ) -> Figure:
     """What a published file leaves of the memory of a machine, and the requests whose KV fits there.

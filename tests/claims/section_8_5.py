@@ -278,6 +278,7 @@ CLAIMS = (
     near(lambda: dflash.weight_bytes() / GB, "draft network", "2.10", "GB", "8.5.3-04"),
     same(dflash.weight_bytes, "draft network", "2,097,252,864", "bytes", "8.5.3"),
     near(lambda: BASELINE["nominal_read_bytes_per_step"] / GB, "read by a plain step", "15.44", "GB", "8.5.3-06"),
+    same(lambda: BASELINE["nominal_read_bytes_per_step"], "the same", "15,438,800,896", "bytes", "8.5.3"),
     near(lambda: draft_sources.REACHED_BYTES_S / GB, "bandwidth reached", "588", "GB/s", "8.5.3-07"),
     near(draft_pass_ms, "a pass of the draft network", "3.57", "ms", "8.5.3-08"),
     same(lambda: passes(Order.SERIAL, draft_sources.DRAFT_TOKENS), "passes in series", "4", "passes", "8.5.3-09"),
