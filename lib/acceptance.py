@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from lib.checks import InputError, whole
-from lib.speculation import MOST_DRAFT
+from lib.speculation_setup import MOST_DRAFT
 
 
 class Verified(NamedTuple):

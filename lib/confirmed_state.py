@@ -11,12 +11,13 @@ from random import Random
 
 from lib.checks import InputError, one_of, whole
 from lib.greedy_check import GreedyCheck
+from lib.speculation_setup import MOST_DRAFT, MOST_SEED
 
 OPEN, CLOSE = 0, 1
 SYMBOLS = "()"
 # The most brackets that are open at once, and the probability that the target opens one where it may choose.
 DEEPEST, OPENS = 3, 0.5
-MOST_TOKENS, MOST_DRAFT, MOST_SEED = 2**16, 2**10, 2**32
+MOST_TOKENS = 2**16
 
 
 class State(StrEnum):

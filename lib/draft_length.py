@@ -14,13 +14,13 @@ from lib.acceptance import Verified, count_positions
 from lib.checks import InputError, keep_whole, seconds, whole
 from lib.memory import pages_for
 from lib.shapes import padded_rows
-from lib.speculation import MOST_DRAFT, MOST_OUTPUTS, expected_outputs, outputs_at_least, per_position
+from lib.speculation import MOST_OUTPUTS, expected_outputs, outputs_at_least, per_position
+from lib.speculation_setup import MOST_DRAFT, MOST_SEED
 
 # The example of section 8.5.4: steps are captured for so many rows, and these are verified.
 CAPTURED, VERIFIED = (8, 16), (4, 5, 8, 9)
 # How many rounds back an estimate looks: an answer has easy passages and hard ones.
 WINDOW = 8
-MOST_SEED = 2**32
 
 
 @dataclass(frozen=True)

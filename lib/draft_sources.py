@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from lib.checks import one_of, seconds, whole
 from lib.memory import MOST_BYTES
-from lib.speculation import BASELINE, MOST_DRAFT, PLAIN_S
+from lib.speculation import BASELINE, PLAIN_S
+from lib.speculation_setup import MOST_DRAFT
 
 # What plain decode of one request reaches: the bytes that a step nominally reads, over its time.
 REACHED_BYTES_S = round(BASELINE["nominal_read_bytes_per_step"] / PLAIN_S)

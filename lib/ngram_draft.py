@@ -14,11 +14,12 @@ from lib.acceptance import Verified
 from lib.block_content import MOST_TOKEN_ID
 from lib.checks import InputError, whole
 from lib.greedy_check import GreedyCheck, check
+from lib.speculation_setup import MOST_DRAFT
 
 FOLDER = Path(__file__).parent / "texts"
 # Tokens that must be found again, tokens that are then proposed, and tokens of the text that are known at the start.
 LAST, DRAFT_TOKENS, KNOWN = 2, 8, 64
-MOST_LAST, MOST_DRAFT, MOST_WORDS = 64, 2**10, 2**14
+MOST_LAST, MOST_WORDS = 64, 2**14
 
 
 @dataclass(frozen=True)

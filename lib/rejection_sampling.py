@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lib.checks import InputError, finite, one_of, whole
+from lib.speculation_setup import MOST_DRAFT, MOST_SEED
 
 Probability = Fraction | float
 Distribution = tuple[Probability, ...]
@@ -31,7 +32,7 @@ ALWAYS_B: Distribution = (0, 1)
 
 # How far floats may be from a sum of 1; whole numbers and Fractions may not be at all.
 TOLERANCE = 1e-9
-MOST_DRAFT, MOST_TEXT, MOST_TEXTS, MOST_SAMPLES, MOST_SEED = 2**10, 2**10, 2**13, 10**7, 2**32
+MOST_TEXT, MOST_TEXTS, MOST_SAMPLES = 2**10, 2**13, 10**7
 
 
 class Rule(StrEnum):

@@ -15,6 +15,7 @@ from lib.design_problem import SHORT_CHAT
 from lib.model import QWEN3_8B, Transformer, matrix_flops
 from lib.records import record
 from lib.rejection_sampling import ALWAYS_A, ALWAYS_B, TARGET, A, B, acceptance_probability
+from lib.speculation_setup import MOST_DRAFT
 from lib.step_time import device
 
 # The example of section 8.5.2: drafts of one token repeated, looked up in so many seconds, from an index that takes so
@@ -27,7 +28,7 @@ PLAIN_S = BASELINE["decode_step_median_ms"] / 1e3
 # Two rounds that take the same time and output a different number of tokens.
 TWO_ROUNDS = ((0.0015, 1), (0.0015, 5))
 
-MOST_DRAFT, MOST_OUTPUTS, MOST_TOKENS = 2**10, 2**16, 2**40
+MOST_OUTPUTS, MOST_TOKENS = 2**16, 2**40
 
 
 def per_position(acceptance: Sequence[float]) -> tuple[float, ...]:
