@@ -14,6 +14,8 @@ from tests.claims import (
     section_8_4_quality,
     section_8_4_quantization,
     section_8_5,
+    section_8_6_choice,
+    section_8_6_load,
 )
 from tests.claims.claim import Claim
 
@@ -27,6 +29,8 @@ CLAIMS: tuple[Claim, ...] = (
     *section_8_4_offload.CLAIMS,
     *section_8_4_quality.CLAIMS,
     *section_8_5.CLAIMS,
+    *section_8_6_load.CLAIMS,
+    *section_8_6_choice.CLAIMS,
 )
 
 # How many numbers a section prints; a section stands here once all of them are answered.
