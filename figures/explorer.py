@@ -12,6 +12,7 @@ import ipywidgets as widgets
 
 from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
+from figures.prediction import Prediction, buttons, paragraph, spare_lines
 from figures.tables import Table
 from figures.words import words
 from lib.checks import InputError, one_of
@@ -19,8 +20,6 @@ from lib.checks import InputError, one_of
 _WIDE = f"{page.SCREEN_WIDTH_PX}px"
 # Browsers count whole numbers exactly up to here.
 FURTHEST = 2**53
-# In a window of 1024 px; so that a verdict has room before it is said, and the page does not jump.
-CHARACTERS_A_LINE = 84
 # As wide as a change will be: else the first one would make the labels wrap anew.
 CHANGE_PX = 76
 # Names wrap alike whatever numbers stand beside them: else a longer number would make the page jump.
@@ -63,9 +62,9 @@ class Explorer:
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(layout={"margin": "0"}), widgets.HTML()
-        longest = max(len(self.question.verdict(choice)) for choice in self.question.choices)
-        lines = 1, math.ceil(longest / CHARACTERS_A_LINE)
-        self._line, self._verdict = (widgets.HTML(layout={"min_height": f"{4 + 20 * count}px"}) for count in lines)
+        self._prediction = Prediction(self.question, "Before you move anything.", self.predict)
+        self._prediction.rows[0].value += _KEYS_STAY
+        self._line = spare_lines(1)
         self._frame = widgets.Box([self._picture, self._refusal])
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
@@ -109,13 +108,13 @@ class Explorer:
         """Judge a prediction and draw the setting that was asked about; gives the verdict."""
         verdict = self.question.verdict(one_of("choice", choice, self.question.choices))
         with self._turn:
-            self._verdict.value = _paragraph(escape(verdict))
+            self._prediction.say(verdict)
             self.move(**self.book | dict(self.question.reveals))
         return verdict
 
     def _try(self, settings: Mapping[str, Any]) -> None:
         with self._turn:
-            self._verdict.value = ""  # it was said of another picture
+            self._prediction.say()  # it was said of another picture
             self.move(**settings)
 
     def _refuse_unknown(self, settings: Mapping[str, Any]) -> None:
@@ -171,21 +170,18 @@ class Explorer:
         height = f"min-height:{self._frame.layout.min_height}"
         self._refusal.value = f"<div style='line-height:1.5;{box};{height}'>{escape(self._refused)}</div>"
         self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
-        self._line.value = _paragraph(escape(self._still))
+        self._line.value = paragraph(escape(self._still))
 
     def _lay_out(self) -> widgets.VBox:
-        asked = f"<b>Before you move anything.</b> {escape(self.question.text)}"
-        ask = widgets.HTML(_paragraph(asked) + _KEYS_STAY)
-        choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
         }
-        named = _buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
+        named = buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]
         more = [widgets.Accordion([_grid(hidden)], titles=("more",))] if hidden else []
-        rows = [ask, choices, self._verdict, named, shown, *more, self._frame, self._line, self._table]
+        rows = [*self._prediction.rows, named, shown, *more, self._frame, self._line, self._table]
         return widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
 
     @cached_property
@@ -246,19 +242,6 @@ def _decimals(step: float) -> int:
     return len(f"{step:g}".partition(".")[2])
 
 
-def _buttons(actions: Mapping[str, Any], lead: str = "") -> widgets.Box:
-    buttons = [widgets.Label(lead)] if lead else []
-    for name, action in actions.items():
-        button = widgets.Button(description=name, layout=widgets.Layout(width="auto"))
-        button.on_click(lambda _, action=action: action())
-        buttons.append(button)
-    return widgets.Box(buttons, layout=widgets.Layout(flex_flow="row wrap"))
-
-
-def _paragraph(html: str) -> str:
-    return f"<div style='line-height:1.5'>{html}</div>"
-
-
 def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
     return widgets.GridBox(
         children, layout=widgets.Layout(grid_template_columns="repeat(auto-fill, minmax(340px, 1fr))")
@@ -273,7 +256,7 @@ def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> st
         pairs = zip(now, book, strict=True)
         rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
     head = ("", "now", "book", "change", _clock_head(book))
-    return _paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX, names_percent=NAMES_PERCENT)._repr_html_())
+    return paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX, names_percent=NAMES_PERCENT)._repr_html_())
 
 
 def _clock_head(readouts: Sequence[Readout]) -> str:

@@ -1,0 +1,132 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 8.7 Summary, history and further reading
+#
+# A card, a model, two kinds of request, seven seconds. In 8.0 you made a guess: sixteen long requests arrive at one moment; which technique does the instance need most? The answer took the whole chapter, as no technique works alone.
+# [Back to the contents](8_0_design_problem.ipynb)
+
+# %% [markdown]
+# ## What was learnt
+#
+# **Weights are shared, KV is not.** A batch reads the weights once for all its requests, so each output costs less of them. But each request reads its own context, and at 8K sixteen contexts weigh more than the weights. How much a batch gains depends on where weights and KV are kept and how fast each is read; on other hardware the same formulas give another order (8.1, 8.2).
+#
+# **A step is an arrangement.** Continuous batching fills a row as soon as it is free. Chunked prefill bounds how long a long prompt holds up those who are writing. Neither makes the card faster: they decide who waits (8.2).
+#
+# **Memory decides how many run together.** Pages are taken as they are needed, a common prefix is kept once, and what was computed before is found again. Editing the context breaks what can be found: a prefix is equal from its first token, or not at all (8.3).
+#
+# **Smaller, or elsewhere.** A format with fewer bits holds more and reads less, and may change answers. What is moved away is carried back in every step (8.4).
+#
+# **Fewer steps.** A draft makes one step of the large model yield several outputs. What is thrown away was computed all the same, and it pays as long as the step was waiting for something else (8.5).
+#
+# **Right and in time.** None of these numbers is a goal. The goal is requests answered correctly before their deadline, per second, per joule (8.6).
+#
+# Each technique saves one thing and adds another. The left column of the table in 8.0, once more, with what it came to for the sixteen long requests:
+
+# %%
+TABLE
+
+# %% [markdown]
+# Sharing the prefix made sixteen requests fit. It did not make them punctual: one output a step, 255 steps, and no step on this card is shorter than the host needs to submit it. Only fewer steps helped. With half the memory none of the four configurations is left, and with outputs of 16 tokens drafts hardly matter. The choice changed whenever an input did, and each time a count of bytes, of time or of steps says why.
+
+# %% [markdown]
+# ## Three kinds of result to take along
+#
+# The next chapter distributes work over many accelerators: which of them do what, how many copies, how KV travels between them. It needs three things from this one, measured under *your* scheduler, cache and kernels, as they are all in these numbers.
+#
+# **First: how many requests' state the instance can hold**, for a card, a format and a length. Counted, in the pool of 8.0:
+
+# %%
+STATES
+
+# %% [markdown]
+# **Second: how fast prefill and decode work**, each by its own unit: new tokens a second, and steps of a request a second. Measured, engine:
+
+# %%
+RATES
+
+# %% [markdown]
+# **Third: how long a request takes as the batch and the arrival rate grow.** Measured, client; first with all submitted together, then as they arrive:
+
+# %%
+LATENCY
+
+# %% [markdown]
+# ## Test yourself
+#
+# Twelve predictions. No section asked them in this form; each is answered by the function that the section built. Nothing is stored, and nobody counts.
+
+# %%
+from figures.self_test import self_test
+
+self_test()
+
+# %% [markdown]
+# ## The atlas of disagreement
+#
+# ATLAS
+
+# %% [markdown]
+# ## History and further reading
+#
+# **Batching.** The idea to let requests enter and leave at every iteration is that of Orca. Sarathi-Serve cuts prompts into chunks so that they no longer stall decode; NanoFlow overlaps, inside one card, work that needs compute, memory and network. Vidur simulates whole clusters, as our scheduler simulates one instance.
+#
+# - Gyeong-In Yu and others, *Orca: a distributed serving system for Transformer-based generative models*, OSDI 2022
+# - Amey Agrawal and others, *Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve*, OSDI 2024
+# - Kan Zhu and others, *NanoFlow: towards optimal large language model serving throughput*, OSDI 2025
+# - Amey Agrawal and others, *Vidur: a large-scale simulation framework for LLM inference*, MLSys 2024
+#
+# **Memory for KV.** PagedAttention brought the pages of operating systems to KV; SGLang keeps finished prefixes in a radix tree.
+#
+# - Woosuk Kwon and others, *Efficient memory management for large language model serving with PagedAttention*, SOSP 2023
+# - Lianmin Zheng and others, *SGLang: efficient execution of structured language model programs*, NeurIPS 2024
+#
+# **Many adapters, one model.** Low-rank adapters let many variants share one set of weights (8.2.1). Punica computes a batch in which each row may have an adapter of its own; S-LoRA keeps thousands of them, and their KV, in one memory.
+#
+# - Edward Hu and others, *LoRA: low-rank adaptation of large language models*, ICLR 2022
+# - Lequn Chen and others, *Punica: multi-tenant LoRA serving*, MLSys 2024
+# - Ying Sheng and others, *S-LoRA: serving thousands of concurrent LoRA adapters*, MLSys 2024
+#
+# **Attention that keeps less.** Grouped queries, latents, windows and recurrent layers change what has to be kept (8.1.2, 8.3.3). With a recurrent state a prefix is no longer a piece of a table but a snapshot; Marconi asks which snapshots are worth their room.
+#
+# - Tri Dao and others, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, NeurIPS 2022
+# - Joshua Ainslie and others, *GQA: training generalized multi-query transformer models from multi-head checkpoints*, EMNLP 2023
+# - DeepSeek-AI, technical reports of DeepSeek-V2 (2024), V3 (2024), V4 and V4.1 (2026)
+# - Kimi Team, *Kimi Linear: an expressive, efficient attention architecture*, 2025
+# - Rui Pan and others, *Marconi: prefix caching for the era of hybrid LLMs*, MLSys 2025
+#
+# **Smaller numbers.** The formats q8_0, q4_0 and Q2_K come from the ggml library, which llama.cpp is built on. LLM.265 goes another way: it lets the video codec of a GPU compress tensors. With memory that CPU and GPU share, capacity and link become one question; the record of the M2 Max in 8.4.1 shows KV that was really allocated there.
+#
+# - Georgi Gerganov and others, *ggml* and *llama.cpp*
+# - Ceyu Xu and others, *LLM.265: video codecs are secretly tensor codecs*, MICRO 2025
+# - Qwen Team, *Qwen3 technical report*, 2025
+#
+# **Drafts.** That a draft need not change the distribution was shown twice in the same months. What came later changes mostly what a draft costs and how much of it is accepted: looked up in the prompt, guessed from the target's own features, written in parallel.
+#
+# - Yaniv Leviathan, Matan Kalman, Yossi Matias, *Fast inference from Transformers via speculative decoding*, ICML 2023
+# - Charlie Chen and others, *Accelerating large language model decoding with speculative sampling*, 2023
+# - Apoorv Saxena, *Prompt lookup decoding*, 2023
+# - Yuhui Li and others, *EAGLE: speculative sampling requires rethinking feature uncertainty*, ICML 2024
+# - Jian Chen, Yesheng Liang, Zhijian Liu, *DFlash: block diffusion for flash speculative decoding*, ICML 2026
+#
+# **Loads, and laws older than any of this.** The public traces that `read_trace` knows come from the papers on Splitwise, BurstGPT and Mooncake.
+#
+# - Gene Amdahl, *Validity of the single processor approach to achieving large scale computing capabilities*, AFIPS 1967
+# - John Little, *A proof for the queuing formula L = λW*, Operations Research 9(3), 1961
+# - Samuel Williams, Andrew Waterman, David Patterson, *Roofline: an insightful visual performance model for multicore architectures*, CACM 52(4), 2009
+# - Pratyush Patel and others, *Splitwise: efficient generative LLM inference using phase splitting*, ISCA 2024
+# - Yuxin Wang and others, *BurstGPT: a real-world workload dataset to optimize LLM serving systems*, 2024
+# - Ruoyu Qin and others, *Mooncake: trading more storage for less computation — a KVCache-centric architecture for serving LLM chatbot*, FAST 2025
+#
+# This chapter follows chapter 8 of Bojie Li, *Understanding AI Infra: quantitative analysis and system design* (in Chinese). Its measured numbers come from the public repository of that book.
