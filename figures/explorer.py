@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from figures import page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
-from figures.prediction import Prediction, buttons, paragraph, spare_lines
+from figures.prediction import WIDGET_VIEW, Prediction, buttons, paragraph, spare_lines
 from figures.tables import Table
 from figures.words import words
 from lib.checks import InputError, one_of
@@ -33,7 +33,6 @@ _KEYS_STAY = """<style onload="
     root.addEventListener('focusin', () => window.addEventListener('keydown', stay, true));
     root.addEventListener('focusout', () => window.removeEventListener('keydown', stay, true));
 "></style>"""
-_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def explore(figure: str, **settings: Any) -> "Explorer":
@@ -202,7 +201,7 @@ class Explorer:
 
     def _repr_mimebundle_(self, **_: object) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = self._stored
-        return data | {_VIEW: self._view._repr_mimebundle_()[_VIEW]}, metadata
+        return data | {WIDGET_VIEW: self._view._repr_mimebundle_()[WIDGET_VIEW]}, metadata
 
 
 def _widget(control: Control, value: Any) -> widgets.Widget:

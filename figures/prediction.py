@@ -10,6 +10,8 @@ from figures.exploration import Question
 
 # In a window of 1024 px; so that a verdict has room before it is said, and the page does not jump.
 CHARACTERS_A_LINE = 84
+# How JupyterLab knows a widget among the forms of an output.
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Prediction:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import ipywidgets as widgets
 
 from figures.exploration import Question
-from figures.prediction import Prediction
+from figures.prediction import WIDGET_VIEW, Prediction
 from lib.attention import causal_pairs
 from lib.checks import one_of, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT, timed_request
@@ -22,8 +23,10 @@ from lib.prefix_value import A_TOKENS, GEN5, prefix_of
 from lib.quantization import Q4_0
 from lib.reads import kv_crossover
 from lib.rejection_sampling import TARGET, acceptance_rate, output_law
+from lib.serving import DFLASH, Limits, choose
 from lib.speculation import ACCEPTS_B, at_every_position, expected_outputs
-from lib.units import shown
+from lib.units import GIB, shown
+from lib.whole_task import FasterPart, task_speedup
 
 POOL = KvPool(INSTANCE.model, INSTANCE.kv_pool_bytes)
 
@@ -182,3 +185,67 @@ def right_and_in_time() -> Asked:
     because = "Only answers that are both count, over the whole window. In time but wrong is no better than late."
     wrong = (window.completion_throughput, sum(right) / length)
     return _number("8.6.2", text, good, wrong, lambda rate: f"{rate:.1f} /s", because)
+
+
+def less_memory() -> Asked:
+    limits = Limits(memory_bytes=9 * GIB)
+    choice = choose(limits=limits)
+    sizes = ", ".join(f"{each.name} {shown(each.needs.memory_bytes, 'GiB', 2)}" for each in choice.judged)
+    text = f"Sixteen long requests, {shown(limits.memory_bytes, 'GiB')} for KV and drafts, due after {limits.deadline_s:g} s. Which configuration of section 8.6.3 do you choose?"
+    because = f"Memory is asked first ({sizes}), then time: what fits is too late, and {DFLASH.name} misses by little."
+    choices = ("A", "B", "C", "D", "none of them")
+    return Asked("8.6.3", Question(text, choices, choice.name or choices[-1], reveals={}, because=because))
+
+
+def prepared_task() -> Asked:
+    task = FasterPart(task_s=100, part_s=80, speedup=4, preparation_s=20)
+    text = (
+        f"Of a task of {task.task_s} s, {task.part_s} s are decode. It gets {task.speedup} times as fast, after {task.preparation_s} s of "
+        "preparation. How many times as fast is the task?"
+    )
+    because = "The rest stays, the preparation comes on top: both stand in the new time."
+    wrong = (task_speedup(task.part, task.speedup), task.speedup)
+    return _number("8.6.3", text, task.net_speedup, wrong, lambda times: f"{times:.2f}", because)
+
+
+QUESTIONS: tuple[Callable[[], Asked], ...] = (
+    request_time, shared_prefix, crossing_batch, chunked_pairs, changed_token, slower_link, smaller_kv, kept_drafts,
+    longer_drafts, waiting_for_tools, right_and_in_time, less_memory, prepared_task,
+)  # fmt: skip
+
+
+class SelfTest:
+    """The questions one below the other, each judged where it stands. What was answered is kept nowhere."""
+
+    def __init__(self) -> None:
+        self.asked = tuple(ask() for ask in QUESTIONS)
+        self.predictions = tuple(
+            Prediction(each.question, f"{number}.", lambda choice, place=number - 1: self.judge(place, choice))
+            for number, each in enumerate(self.asked, start=1)
+        )
+        rows = [row for prediction in self.predictions for row in prediction.rows]
+        self._view = widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
+
+    def judge(self, place: int, choice: str) -> str:
+        """The verdict on a choice, which then stands below the question of this place, counted from 0.
+
+        Raises InputError for what is no question and no choice.
+        """
+        at = whole("place", place, at_most=len(self.asked) - 1)
+        asked = self.asked[at]
+        verdict = asked.question.verdict(one_of("choice", choice, asked.question.choices))
+        told = f"{verdict} (Section {asked.section}.)"
+        self.predictions[at].say(told)
+        return told
+
+    def __repr__(self) -> str:
+        lines = (f"{number}. {each.question.text}" for number, each in enumerate(self.asked, start=1))
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
+        return {"text/plain": repr(self), WIDGET_VIEW: self._view._repr_mimebundle_()[WIDGET_VIEW]}
+
+
+def self_test() -> SelfTest:
+    """The questions of the self-test, to be shown in a notebook."""
+    return SelfTest()
