@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-
-import numpy as np
+from operator import and_
 
 from lib.checks import InputError, finite, one_of, seconds, whole
 from lib.latency import percentile
@@ -134,15 +133,15 @@ class Window:
     @property
     def correct(self) -> int:
         """Right answers, whenever they came."""
-        return int(self._is_correct.sum())
+        return sum(self._is_correct)
 
     def in_time(self, deadline_s: float, since: Since = Since.PLANNED_ARRIVAL) -> int:
         """Answers that took the deadline or less, right or wrong."""
-        return int(self._is_in_time(deadline_s, since).sum())
+        return sum(self._is_in_time(deadline_s, since))
 
     def qualified(self, deadline_s: float, since: Since = Since.PLANNED_ARRIVAL) -> int:
         """N_g: answers that are right and in time."""
-        return int((self._is_correct & self._is_in_time(deadline_s, since)).sum())
+        return sum(map(and_, self._is_correct, self._is_in_time(deadline_s, since)))
 
     def correct_but_late(self, deadline_s: float, since: Since = Since.PLANNED_ARRIVAL) -> int:
         """Right answers that nobody waits for any more."""
@@ -159,7 +158,7 @@ class Window:
 
     def goodput(self, deadline_s: float, since: Since = Since.PLANNED_ARRIVAL) -> float:
         """Right answers in time, per second."""
-        return goodput(self._is_correct.tolist(), self._is_in_time(deadline_s, since).tolist(), self.length_s)
+        return goodput(self._is_correct, self._is_in_time(deadline_s, since), self.length_s)
 
     def latency_percentile_s(self, percent: float, since: Since = Since.PLANNED_ARRIVAL) -> float:
         """The percentile of the completed requests' times by nearest rank: the 95th of 16 is the longest.
@@ -201,21 +200,21 @@ class Window:
         return self._latencies_s(Since.PLANNED_ARRIVAL)
 
     def _latencies_s(self, since: Since) -> list[float]:
-        return [time for time in self._times_s[one_of("since", since, Since)].tolist() if time < math.inf]
+        return [time for time in self._times_s[one_of("since", since, Since)] if time < math.inf]
 
     @cached_property
-    def _is_correct(self) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-        return np.array([outcome.is_correct for outcome in self.outcomes])
+    def _is_correct(self) -> tuple[bool, ...]:
+        return tuple(outcome.is_correct for outcome in self.outcomes)
 
     @cached_property
-    def _times_s(self) -> "dict[Since, np.ndarray[tuple[int], np.dtype[np.float64]]]":
+    def _times_s(self) -> dict[Since, tuple[float, ...]]:
         """The requests' times by each clock; what never came takes for ever."""
         times = {since: [outcome.latency_s(since) for outcome in self.outcomes] for since in Since}
-        return {since: np.array([math.inf if each is None else each for each in of]) for since, of in times.items()}
+        return {since: tuple(math.inf if each is None else each for each in of) for since, of in times.items()}
 
-    def _is_in_time(self, deadline_s: float, since: Since) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    def _is_in_time(self, deadline_s: float, since: Since) -> tuple[bool, ...]:
         deadline = seconds("deadline_s", deadline_s, above_zero=True)
-        return np.asarray(self._times_s[one_of("since", since, Since)] <= deadline)
+        return tuple(time <= deadline for time in self._times_s[one_of("since", since, Since)])
 
 
 def _truth(parameter: str, value: object) -> bool:
