@@ -62,6 +62,7 @@ from lib import (
     speculation_setup,
     state_cache,
     step_time,
+    whole_task,
     window_state,
 )
 from lib.checks import InputError
@@ -278,6 +279,8 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     prefetch.hiding_step_ns: {"offload": OFFLOAD, "copy_ns": 4_718_592},
     prefetch.hiding_prompt: {"offload": OFFLOAD, "link_bytes_s": 64 * 10**9, "step_time": step_time.FIT},
     prefetch.hiding_distance: {"offload": OFFLOAD, "step_ns": 26_260_000, "link_bytes_s": 64 * 10**9},
+    whole_task.task_speedup: {"part": 0.5, "speedup": 4, "preparation": 0.08},
+    whole_task.ceiling: {"part": 0.5, "preparation": 0.08},
     float_formats.encode_e4m3: {"values": np.ones(2, np.float32), "scale": 0.5},
     float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
     codecs.fp8: {"scale": 0.5},
@@ -418,6 +421,7 @@ ZERO_MAKES_NO_SENSE = (
     (prefetch.hiding_link, "step_ns"),
     (prefetch.hiding_step_ns, "copy_ns"),
     (prefetch.hiding_prompt, "link_bytes_s"),
+    (whole_task.task_speedup, "speedup"),
     (float_formats.encode_e4m3, "scale"),
     (float_formats.decode_e4m3, "scale"),
     (codecs.fp8, "scale"),
