@@ -8,6 +8,7 @@ as a client's are. To write both again: `MADE.write_text(made_text())`, `MADE_CO
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from lib.fast_forward import simulate
@@ -52,7 +53,9 @@ def made_flags() -> str:
 def _run(number: int, draw: Any) -> dict[str, Any]:
     rate, start_s = RATES_PER_S[number], CLOCK_S + BETWEEN_RUNS_S * number
     sent_ns = _arrivals_ns(rate, draw)
-    shapes = [(_drawn(LONG_PROMPT if draw() < LONG_SHARE else SHORT_PROMPT, draw), _drawn(OUTPUT, draw)) for _ in sent_ns]
+    shapes = [
+        (_drawn(LONG_PROMPT if draw() < LONG_SHARE else SHORT_PROMPT, draw), _drawn(OUTPUT, draw)) for _ in sent_ns
+    ]
     served = [place for place in range(REQUESTS) if place not in FAILED]
     ran = simulate([Request(sent_ns[place], *shapes[place]) for place in served], POLICY, FIT)
     chunks = dict(zip(served, (_chunks_s(ran, at, place, draw) for at, place in enumerate(served)), strict=True))
@@ -71,7 +74,7 @@ def _run(number: int, draw: Any) -> dict[str, Any]:
         "input_lens": [prompt for prompt, _ in shapes],
         "output_lens": outputs,
         "ttfts": [_rounded(times[0] - start) if times else 0.0 for times, start in zip(came, starts, strict=True)],
-        "itls": [[_rounded(b - a) for a, b in zip(times, times[1:], strict=False)] for times in came],
+        "itls": [[_rounded(b - a) for a, b in pairwise(times)] for times in came],
         "start_times": [_rounded(start_s + start) for start in starts],
         "errors": [ERROR if place in FAILED else "" for place in range(REQUESTS)],
         "generated_texts": [""] * REQUESTS,

@@ -19,6 +19,7 @@ from lib.attention import causal_pairs
 from lib.benchmark_file import Benchmark, MeasuredRequest
 from lib.checks import InputError
 from lib.fast_forward import simulate
+from lib.latency import percentile
 from lib.scheduling import UNLIMITED, Policy, Request
 from lib.step_time import NS, Fit
 
@@ -26,16 +27,19 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 TERMS = ("fixed_ns", "per_new_token_ns", "per_causal_pair_ns")
-# Tokens that arrive within this share of the median interval end the same step.
-TOGETHER = 0.25
+# Tokens that arrive within this share of a short interval end the same step; shorter are only such as follow a token
+# that came late.
+TOGETHER, SHORT_PERCENT = 0.25, 5
 # Decode steps whose pairs lie within a factor of 2^(1/4) count as alike.
 CLASSES_AN_OCTAVE = 4
-# A column of which the others leave less than this share says nothing of its own.
-APART = 0.02
+# A column of which the others leave less than this share says nothing of its own. Nor does a term that leaves the
+# prefill of the file's mean prompt vague by more than that share.
+APART, VAGUE = 0.02, 0.25
 # Each round weighs an equation by its last residual, but none more than one that is met to a ten-thousandth.
 ROUNDS, LEAST_RESIDUAL = 50, 1e-4
 # From the median of absolute residuals to the standard deviation of a normal law.
 NORMAL = 1.4826
+_TINY = 1e-300  # instead of 0, below a line
 
 
 class Equation(NamedTuple):
@@ -85,9 +89,9 @@ class Recalibration:
         return (
             "Times are a client's: a prompt alone in the engine is timed from its sending, with the way to and fro.",
             "Each prompt is taken as computed in full: with a prefix cache the fit would be too quick.",
-            *((f"Left out, as the file does not tell how many steps: {self.steps.left_out:,}.",) * bool(self.steps.left_out)),
+            f"Stretches and steps left out, as the file does not tell how many steps passed: {self.steps.left_out:,}.",
             *unsure,
-        )  # fmt: skip
+        )
 
 
 class Compared(NamedTuple):
@@ -119,7 +123,7 @@ class Replay:
         return median(errors) if errors else None
 
 
-def recalibrate(benchmark: Benchmark, policy: Policy) -> Recalibration:
+def fitted(benchmark: Benchmark, policy: Policy) -> Recalibration:
     """The three terms of a step's time from one run, by non-negative least absolute deviations.
 
     `policy` says how the engine ran: its rows and its limits of tokens. Robust: of alike decode steps the median
@@ -130,20 +134,23 @@ def recalibrate(benchmark: Benchmark, policy: Policy) -> Recalibration:
     """
     found = steps_of(benchmark, policy)
     rows = np.array([(each.steps, each.new_tokens, each.pairs) for each in found.equations], float)
-    times = np.array([each.seconds * NS for each in found.equations])
-    weights = np.sqrt([each.seen for each in found.equations]) if len(times) else times
-    columns = rows / times[:, None] if len(times) else np.zeros((1, len(TERMS)))
+    rows = rows.reshape(-1, len(TERMS))
+    columns = rows / np.array([[each.seconds * NS] for each in found.equations]).reshape(-1, 1)
     apart = _apart(columns)
-    if blurred := [name for name, share in zip(TERMS, apart, strict=True) if share < APART]:
-        allowed = "a file with more different batches and more different prompts, which tells its terms apart"
-        raise InputError("benchmark", f"{benchmark.file}, which cannot tell {' from '.join(blurred)}", allowed)
-    terms = _least_deviations(columns, weights)
-    residuals = np.abs(columns @ terms - 1)
-    error = float(np.median(residuals))
-    norms = np.sqrt((columns**2).sum(axis=0))
-    within = 2 * NORMAL * error / (norms * apart)
-    fit = Fit(*(round(float(term)) for term in terms))
-    return Recalibration(fit, (float(within[0]), float(within[1]), float(within[2])), error, found)
+    _refuse_blurred(benchmark, apart >= APART)
+    terms = _least_deviations(columns, np.sqrt([each.seen for each in found.equations]))
+    error = float(np.median(np.abs(columns @ terms - 1)))
+    within = 2 * NORMAL * error / (np.linalg.norm(columns, axis=0) * apart)
+    prompt = round(np.mean([one.input_tokens for _, one in _completed(benchmark)]))
+    prefill = np.array((1, prompt, causal_pairs(prompt)))
+    _refuse_blurred(benchmark, within * prefill <= VAGUE * (terms @ prefill))
+    return Recalibration(Fit(*map(round, terms.tolist())), tuple(within.tolist()), error, found)
+
+
+def _refuse_blurred(benchmark: Benchmark, is_told: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    if blurred := [name for name, told in zip(TERMS, is_told, strict=True) if not told]:
+        allowed = "a file with more different batches and prompts of more different lengths"
+        raise InputError(benchmark.file, f"no witness of {' and '.join(blurred)}", allowed)
 
 
 def replay(benchmark: Benchmark, policy: Policy, fit: Fit) -> Replay:
@@ -195,7 +202,7 @@ class _Seen:
         self.requests, self.policy = requests, policy
         self.arrivals = [np.array(one.arrivals_s) for one in requests]
         between = [interval for one in requests if one.one_token_a_chunk for interval in one.intervals_s]
-        self.together_s = TOGETHER * median(between) if between else 0.0
+        self.together_s = TOGETHER * percentile(between, SHORT_PERCENT) if between else 0.0
         self.single = np.array([one.one_token_a_chunk for one in requests])
         self.prompts = np.array([one.input_tokens for one in requests])
         firsts = np.array([times[0] for times in self.arrivals])
@@ -208,9 +215,7 @@ class _Seen:
 
     def _step_ends(self, firsts: Floats, lasts: Floats) -> Floats:
         """When the steps ended: where tokens of at least half of those in decode, and of a newcomer, came together."""
-        times = [
-            each if single else each[[0, -1]] for each, single in zip(self.arrivals, self.single, strict=True)
-        ]
+        times = [each if single else each[[0, -1]] for each, single in zip(self.arrivals, self.single, strict=True)]
         events = np.sort(np.concatenate(times))
         groups: list[list[float]] = [[]]
         for event in events.tolist():
@@ -307,14 +312,14 @@ def _apart(columns: Floats) -> Floats:
     found = []
     for place in range(columns.shape[1]):
         own, others = columns[:, place], np.delete(columns, place, axis=1)
-        scaled = others / np.maximum(np.linalg.norm(others, axis=0), 1e-300)
+        scaled = others / np.maximum(np.linalg.norm(others, axis=0), _TINY)
         left = own - scaled @ np.linalg.lstsq(scaled, own, rcond=None)[0]
-        found.append(np.linalg.norm(left) / max(float(np.linalg.norm(own)), 1e-300))
+        found.append(np.linalg.norm(left) / max(float(np.linalg.norm(own)), _TINY))
     return np.array(found)
 
 
 def _least_deviations(columns: Floats, weights: Floats) -> Floats:
-    """The terms, none below 0, with the least sum of weighted absolute deviations from 1, by least squares reweighed."""
+    """The terms, none below 0, with the least sum of weighted absolute deviations from 1: least squares, reweighed."""
     now = weights
     for _ in range(ROUNDS):
         terms = non_negative(columns * np.sqrt(now)[:, None], np.sqrt(now))
@@ -326,7 +331,7 @@ def non_negative(columns: Floats, target: Floats) -> Floats:
     """The least squares among factors of at least 0: few columns, so each set of those above 0 is tried."""
     count = columns.shape[1]
     best, least = np.zeros(count), float(target @ target)
-    scales = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+    scales = np.maximum(np.linalg.norm(columns, axis=0), _TINY)
     for size in range(1, count + 1):
         for chosen in combinations(range(count), size):
             found = np.linalg.lstsq(columns[:, chosen] / scales[[*chosen]], target, rcond=None)[0] / scales[[*chosen]]
