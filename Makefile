@@ -8,7 +8,7 @@ RUN := .venv/bin/python
 endif
 READY := .venv/in-step
 
-.PHONY: help env lab test check figures sync exercises grade bench latency
+.PHONY: help env lab test check figures sync exercises grade claims bench latency
 
 help: ## these lines
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,9 @@ exercises: $(READY) ## derive exercises from solutions (ARGS="--to FOLDER --vari
 
 grade: $(READY) ## grade what a class handed in (ARGS=FOLDER)
 	$(RUN) -m tools.grade $(ARGS)
+
+claims: $(READY) ## count the claims, then list constants that none notices (ARGS=--counts, or files of lib: ARGS=step_time.py)
+	$(RUN) -m tests.claims $(ARGS)
 
 bench: $(READY) ## time the computing code
 	$(RUN) -m tests.bench $(ARGS)

@@ -161,9 +161,9 @@ def _name(file: Path) -> str:
     return file.relative_to(ROOT / "lib").as_posix()
 
 
-def main() -> int:
-    """Print how many constants each word was given, and which survive; the exit code is 1 if any does."""
-    words = judge(constants())
+def report(found: Sequence[Constant]) -> int:
+    """Print how many constants each word was given, and which survive; 1 if any does, else 0."""
+    words = judge(found)
     print(", ".join(f"{count} {word}" for word, count in sorted(Counter(words.values()).items())))
     survivors = [constant for constant, word in words.items() if word == "survives"]
     for constant in survivors:
@@ -176,4 +176,4 @@ if __name__ == "__main__":
         found = [Constant(**fields) for fields in json.load(sys.stdin)]
         print(json.dumps(list(_judge_here(Path(sys.argv[1]) / "lib", found))))
     else:
-        sys.exit(main())
+        sys.exit(report(constants()))
