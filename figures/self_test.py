@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import ipywidgets as widgets
+from lib.little import requests_in_system
 
 from figures.exploration import Question
 from figures.prediction import WIDGET_VIEW, Prediction
@@ -15,7 +16,6 @@ from lib.checks import one_of, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT, timed_request
 from lib.goodput import Outcome, Since, Window
 from lib.kv_compression import stored_in
-from lib.little import requests_in_system
 from lib.memory import KvPool
 from lib.model import kv_bytes_per_token, streamed_weight_bytes
 from lib.paging import Findable, Pool
@@ -39,7 +39,9 @@ class Asked:
     question: Question
 
 
-def _number(section: str, text: str, right: float, wrong: Sequence[float], show: Callable[[float], str], because: str) -> Asked:
+def _number(
+    section: str, text: str, right: float, wrong: Sequence[float], show: Callable[[float], str], because: str
+) -> Asked:
     """A question with numbers to choose from, the right one among those that a slip leads to, in rising order."""
     choices = tuple(show(value) for value in sorted((right, *wrong)))
     assert all(one != other for one, other in pairwise(choices)), choices
@@ -58,11 +60,15 @@ def request_time() -> Asked:
     outputs, request = SHORT_CHAT.output_tokens // 2, timed_request()
     intervals = request.total_s - request.ttft_s
     text = (
-        f"Alone on the card, the short request with {SHORT_CHAT.output_tokens} outputs takes {_in_seconds(request.total_s)} "
+        f"Alone on the card, the short request with {SHORT_CHAT.output_tokens} outputs takes "
+        f"{_in_seconds(request.total_s)} "
         f"from its arrival. How long does it take with {outputs} outputs?"
     )
     right = timed_request(outputs=outputs).total_s
-    because = "Queue and prefill stay as they are; only the intervals between outputs are halved, and there is one fewer than outputs."
+    because = (
+        "Queue and prefill stay as they are; only the intervals between outputs are halved, and there is one fewer "
+        "than outputs."
+    )
     return _number("8.1.1", text, right, (request.total_s / 2, intervals / 2), _in_seconds, because)
 
 
@@ -71,11 +77,15 @@ def shared_prefix() -> Asked:
     shared = LONG_CONTEXT.shape
     once = POOL.requests_that_fit(shared)
     text = (
-        f"With their common prefix held once, {once} long requests fit the pool of {shown(INSTANCE.kv_pool_bytes, 'GiB')}. "
+        f"With their common prefix held once, {once} long requests fit the pool of "
+        f"{shown(INSTANCE.kv_pool_bytes, 'GiB')}. "
         f"How many fit a pool of {shown(twice.pool_bytes, 'GiB')}?"
     )
     right, alone = twice.requests_that_fit(shared), twice.requests_that_fit(LONG_CONTEXT.shape_alone)
-    because = "More than twice as many: the prefix is there already, so the second half of the memory holds private parts only."
+    because = (
+        "More than twice as many: the prefix is there already, so the second half of the memory holds private parts "
+        "only."
+    )
     return _number("8.1.2", text, right, (2 * once, alone), _count, because)
 
 
@@ -87,7 +97,9 @@ def crossing_batch() -> Asked:
         f"At contexts of {context} tokens, KV becomes more than half of what a step reads from batch {now} on. "
         "Weights are now stored in 8 bits, KV stays in BF16. From which batch on?"
     )
-    because = "Half the weights are outweighed by half the contexts. The smaller the weights, the sooner KV is what costs."
+    because = (
+        "Half the weights are outweighed by half the contexts. The smaller the weights, the sooner KV is what costs."
+    )
     return _number("8.2.1", text, kv_crossover(weights // 2, context, kv), (now, 2 * now), _count, because)
 
 
@@ -96,8 +108,14 @@ def chunked_pairs() -> Asked:
     whole_prompt = causal_pairs(prompt)
     in_chunks = sum(causal_pairs(chunk, done) for done in range(0, prompt, chunk))
     assert in_chunks == whole_prompt
-    text = f"A prompt of {prompt} tokens is computed in chunks of {chunk} instead of at once. How many query-key pairs does that take?"
-    because = f"Each token sees all before it, in whatever step it is computed: {in_chunks:,} pairs. What grows is the number of steps."
+    text = (
+        f"A prompt of {prompt} tokens is computed in chunks of {chunk} instead of at once. How many query-key pairs "
+        "does that take?"
+    )
+    because = (
+        f"Each token sees all before it, in whatever step it is computed: {in_chunks:,} pairs. What grows is the "
+        "number of steps."
+    )
     choices = ("more: each chunk reads the history again", "as many", "fewer: the triangles are smaller")
     return Asked("8.2.3", Question(text, choices, "as many", reveals={}, because=because))
 
@@ -108,10 +126,14 @@ def changed_token() -> Asked:
     pool.admit([*range(A_TOKENS)])
     found = pool.cached_tokens([*range(changed), A_TOKENS, *range(changed + 1, A_TOKENS)])
     text = (
-        f"A prompt of {A_TOKENS} tokens is in the prefix cache, in blocks of {block}. The next prompt differs in one token: "
+        f"A prompt of {A_TOKENS} tokens is in the prefix cache, in blocks of {block}. The next prompt differs in one "
+        "token: "
         f"{changed} come before it, all behind it are equal. How many tokens are found?"
     )
-    because = "Whole blocks from the beginning, up to the first that differs. What stands behind it is text behind another history."
+    because = (
+        "Whole blocks from the beginning, up to the first that differs. What stands behind it is text behind "
+        "another history."
+    )
     return _number("8.3.3", text, found, (changed, A_TOKENS - block, 0), _count, because)
 
 
@@ -126,7 +148,10 @@ def slower_link() -> Asked:
         f"A prefix of {A_TOKENS} tokens is worth writing out to host memory if it comes back with a probability above "
         f"{percent(now.break_even)}. Now the link is half as fast. Above which?"
     )
-    because = "The write-out takes twice as long, and a hit saves less, as it takes longer to fetch. So it is more than twice as much."
+    because = (
+        "The write-out takes twice as long, and a hit saves less, as it takes longer to fetch. So it is more than "
+        "twice as much."
+    )
     wrong = (now.break_even, 2 * now.break_even)
     return _number("8.3.4", text, slower.break_even, wrong, percent, because)
 
@@ -136,7 +161,10 @@ def smaller_kv() -> Asked:
     in_bf16, right = POOL.requests_that_fit(request), stored_in(POOL, Q4_0).requests_that_fit(request)
     no_scales = POOL.pool_bytes * 4 // POOL.private_bytes(request)
     text = f"{in_bf16} long requests that share nothing fit the pool with KV in BF16. How many fit with KV in q4_0?"
-    because = f"Each group of {Q4_0.group_values} values has a scale beside it, so a value takes {float(8 * Q4_0.bytes_per_value)} bits, not 4."
+    because = (
+        f"Each group of {Q4_0.group_values} values has a scale beside it, so a value takes "
+        f"{float(8 * Q4_0.bytes_per_value)} bits, not 4."
+    )
     return _number("8.4.2", text, right, (2 * in_bf16, no_scales), _count, because)
 
 
@@ -144,16 +172,25 @@ def kept_drafts() -> Asked:
     draft = (Fraction(1, 2), Fraction(1, 2))
     agree = sum(float(p * q) for p, q in zip(TARGET, draft, strict=True))
     assert output_law(TARGET, draft) == TARGET
-    text = "The target draws A with 1/4 and B with 3/4; the draft draws each with 1/2. How often is a draft token accepted?"
-    because = "A token is accepted with min(1, p/q), which sums up to min(p, q) over both. That two draws agree is another, stricter rule."
-    return _number("8.5.1", text, float(acceptance_rate(TARGET, draft)), (agree, 1.0), lambda share: f"{share:.0%}", because)
+    text = (
+        "The target draws A with 1/4 and B with 3/4; the draft draws each with 1/2. How often is a draft token "
+        "accepted?"
+    )
+    because = (
+        "A token is accepted with min(1, p/q), which sums up to min(p, q) over both. That two draws agree is "
+        "another, stricter rule."
+    )
+    return _number(
+        "8.5.1", text, float(acceptance_rate(TARGET, draft)), (agree, 1.0), lambda share: f"{share:.0%}", because
+    )
 
 
 def longer_drafts() -> Asked:
     short, length = 4, 8
     outputs = [expected_outputs(at_every_position(ACCEPTS_B, tokens)) for tokens in (short, length)]
     text = (
-        f"Each token of a draft is accepted with {ACCEPTS_B:g} if all before it were. Drafts of {short} give {outputs[0]:.2f} outputs a round. "
+        f"Each token of a draft is accepted with {ACCEPTS_B:g} if all before it were. Drafts of {short} give "
+        f"{outputs[0]:.2f} outputs a round. "
         f"And drafts of {length}?"
     )
     because = "The later a token stands in a draft, the rarer all before it were accepted: the last four add little."
@@ -164,10 +201,14 @@ def longer_drafts() -> Asked:
 def waiting_for_tools() -> Asked:
     rate, stay, tool = 2, 7, 3
     text = (
-        f"{rate} requests arrive a second and stay {stay} s. Now each also waits {tool} s for a tool; nothing else changes. "
+        f"{rate} requests arrive a second and stay {stay} s. Now each also waits {tool} s for a tool; nothing else "
+        "changes. "
         "Of how many requests must KV be held on average, as none gives its KV back meanwhile?"
     )
-    because = "Little's law asks how long a request stays, not what it does. While a tool works nothing is computed, but the KV is held."
+    because = (
+        "Little's law asks how long a request stays, not what it does. While a tool works nothing is computed, but "
+        "the KV is held."
+    )
     right = requests_in_system(rate, stay + tool)
     return _number("8.6.1", text, right, (requests_in_system(rate, stay), rate * stay + tool), _count, because)
 
@@ -179,7 +220,8 @@ def right_and_in_time() -> Asked:
     window = Window(outcomes, length)
     good = window.goodput(deadline, Since.PLANNED_ARRIVAL)
     text = (
-        f"{len(outcomes)} requests in a window of {length} s: {sum(right)} are answered correctly, {sum(time <= deadline for time in times)} in time. "
+        f"{len(outcomes)} requests in a window of {length} s: {sum(right)} are answered correctly, "
+        f"{sum(time <= deadline for time in times)} in time. "
         "Both wrong answers are in time. What is the goodput?"
     )
     because = "Only answers that are both count, over the whole window. In time but wrong is no better than late."
@@ -191,7 +233,10 @@ def less_memory() -> Asked:
     limits = Limits(memory_bytes=9 * GIB)
     choice = choose(limits=limits)
     sizes = ", ".join(f"{each.name} {shown(each.needs.memory_bytes, 'GiB', 2)}" for each in choice.judged)
-    text = f"Sixteen long requests, {shown(limits.memory_bytes, 'GiB')} for KV and drafts, due after {limits.deadline_s:g} s. Which configuration of section 8.6.3 do you choose?"
+    text = (
+        f"Sixteen long requests, {shown(limits.memory_bytes, 'GiB')} for KV and drafts, due after "
+        f"{limits.deadline_s:g} s. Which configuration of section 8.6.3 do you choose?"
+    )
     because = f"Memory is asked first ({sizes}), then time: what fits is too late, and {DFLASH.name} misses by little."
     choices = ("A", "B", "C", "D", "none of them")
     return Asked("8.6.3", Question(text, choices, choice.name or choices[-1], reveals={}, because=because))
@@ -200,7 +245,8 @@ def less_memory() -> Asked:
 def prepared_task() -> Asked:
     task = FasterPart(task_s=100, part_s=80, speedup=4, preparation_s=20)
     text = (
-        f"Of a task of {task.task_s} s, {task.part_s} s are decode. It gets {task.speedup} times as fast, after {task.preparation_s} s of "
+        f"Of a task of {task.task_s} s, {task.part_s} s are decode. It gets {task.speedup} times as fast, after "
+        f"{task.preparation_s} s of "
         "preparation. How many times as fast is the task?"
     )
     because = "The rest stays, the preparation comes on top: both stand in the new time."
