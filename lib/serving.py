@@ -47,6 +47,14 @@ MFU = printed_mfu(Condition.SHARED, LONG_REQUESTS_AT_ONCE)
 _OUTPUTS_TO = 10**6
 
 
+def _outputs(parameter: str, value: object, positions: int) -> float:
+    allowed = f"outputs of a round from 1 to the {positions:,} positions that are verified"
+    outputs = finite(parameter, value, 1, allowed)
+    if outputs > positions:
+        raise InputError(parameter, value, allowed)
+    return outputs
+
+
 @dataclass(frozen=True)
 class Draft:
     """Where drafts come from, and what they cost.
@@ -324,14 +332,6 @@ def _round_of(
     if table.is_recorded(plan):
         return recorded_s, Basis.RECORDED
     return recorded_s, Basis.INTERPOLATED if table.covers(plan) else Basis.BEYOND
-
-
-def _outputs(parameter: str, value: object, positions: int) -> float:
-    allowed = f"outputs of a round from 1 to the {positions:,} positions that are verified"
-    outputs = finite(parameter, value, 1, allowed)
-    if outputs > positions:
-        raise InputError(parameter, value, allowed)
-    return outputs
 
 
 def _outputs_per_round(configuration: Configuration) -> float:
