@@ -134,7 +134,7 @@ class Workload:
 
     def common_tokens(self, configuration: Configuration) -> int:
         """Tokens of the prefix that are kept once for all: whole pages of it, and none where it is not shared."""
-        page = _pool(configuration.kv_format).page_tokens
+        page = pool_of(configuration.kv_format).page_tokens
         return self.prefix_tokens // page * page if configuration.shares_prefix else 0
 
 
@@ -250,7 +250,7 @@ def memory_needed(configuration: Configuration, workload: Workload = WORKLOAD) -
     """Bytes of the KV of all requests when each has its last output, in whole pages, and of what drafts take. Exact."""
     shape = RequestShape(workload.input_tokens, workload.output_tokens, workload.common_tokens(configuration))
     beside = configuration.draft.memory_bytes if configuration.draft else 0
-    return _pool(configuration.kv_format).held_bytes(shape, workload.requests) + beside
+    return pool_of(configuration.kv_format).held_bytes(shape, workload.requests) + beside
 
 
 def rounds_needed(outputs: int, outputs_per_round: float = 1.0) -> int:
@@ -351,7 +351,7 @@ def _kv_bytes(kv_format: GroupFormat) -> int:
 
 
 @cache
-def _pool(kv_format: GroupFormat) -> KvPool:
+def pool_of(kv_format: GroupFormat) -> KvPool:
     """Sizes of pages; how many of them there are is left to the limits."""
     return KvPool(INSTANCE.model, MOST_BYTES, bytes_per_element=element_bytes(INSTANCE.model, kv_format))
 
