@@ -109,7 +109,7 @@ def printed_mfu(condition: Condition, batch: int) -> float:
 
 
 def _row(condition: Condition, batch: int) -> Mapping[str, Any]:
-    known = one_of("batch", batch, batches(condition))
+    known = one_of("batch", whole("batch", batch), batches(condition))
     return record("step_efficiency").one(input_kind=condition.value, batch_requests=known)
 
 

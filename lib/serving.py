@@ -47,6 +47,14 @@ MFU = printed_mfu(Condition.SHARED, LONG_REQUESTS_AT_ONCE)
 _OUTPUTS_TO = 10**6
 
 
+def _outputs(parameter: str, value: object, positions: int) -> float:
+    allowed = f"outputs of a round from 1 to the {positions:,} positions that are verified"
+    outputs = finite(parameter, value, 1, allowed)
+    if outputs > positions:
+        raise InputError(parameter, value, allowed)
+    return outputs
+
+
 @dataclass(frozen=True)
 class Draft:
     """Where drafts come from, and what they cost.
@@ -67,11 +75,8 @@ class Draft:
     def __post_init__(self) -> None:
         keep_whole(self, MOST_DRAFT + 1, positions=1)
         keep_whole(self, MOST_BYTES, memory_bytes=0)
-        allowed = f"outputs of a round from 1 to the {self.positions} positions that are verified"
-        outputs = finite("outputs_per_round", self.outputs_per_round, 1, allowed)
+        outputs = _outputs("outputs_per_round", self.outputs_per_round, self.positions)
         factor = finite("prefill_factor", self.prefill_factor, 1, f"a factor from 1 to {MOST_PREFILL_FACTOR:g}")
-        if outputs > self.positions:
-            raise InputError("outputs_per_round", outputs, allowed)
         if factor > MOST_PREFILL_FACTOR:
             raise InputError("prefill_factor", factor, f"a factor from 1 to {MOST_PREFILL_FACTOR:g}")
         object.__setattr__(self, "outputs_per_round", outputs)
@@ -129,7 +134,7 @@ class Workload:
 
     def common_tokens(self, configuration: Configuration) -> int:
         """Tokens of the prefix that are kept once for all: whole pages of it, and none where it is not shared."""
-        page = _pool(configuration.kv_format).page_tokens
+        page = pool_of(configuration.kv_format).page_tokens
         return self.prefix_tokens // page * page if configuration.shares_prefix else 0
 
 
@@ -218,7 +223,6 @@ class Needs:
         return self.prefill_s + self.decode_s
 
 
-@lru_cache(maxsize=4096)
 def needs(configuration: Configuration, workload: Workload = WORKLOAD) -> Needs:
     """Memory and time of a configuration. Source: section 8.6.3.
 
@@ -229,6 +233,11 @@ def needs(configuration: Configuration, workload: Workload = WORKLOAD) -> Needs:
         raise InputError("configuration", configuration, "a Configuration, such as those of CONFIGURATIONS")
     if not isinstance(workload, Workload):
         raise InputError("workload", workload, "a Workload")
+    return _needs(configuration, workload)
+
+
+@lru_cache(maxsize=4096)
+def _needs(configuration: Configuration, workload: Workload) -> Needs:
     prefill_s, prefill_basis = _prefill(configuration, workload)
     round_s, round_basis = _round(configuration, workload)
     return Needs(
@@ -241,7 +250,7 @@ def memory_needed(configuration: Configuration, workload: Workload = WORKLOAD) -
     """Bytes of the KV of all requests when each has its last output, in whole pages, and of what drafts take. Exact."""
     shape = RequestShape(workload.input_tokens, workload.output_tokens, workload.common_tokens(configuration))
     beside = configuration.draft.memory_bytes if configuration.draft else 0
-    return _pool(configuration.kv_format).held_bytes(shape, workload.requests) + beside
+    return pool_of(configuration.kv_format).held_bytes(shape, workload.requests) + beside
 
 
 def rounds_needed(outputs: int, outputs_per_round: float = 1.0) -> int:
@@ -250,7 +259,7 @@ def rounds_needed(outputs: int, outputs_per_round: float = 1.0) -> int:
     What the last round outputs beyond G is thrown away.
     """
     further = whole("outputs", outputs, at_least=1, at_most=MOST_TOKENS) - 1
-    each = finite("outputs_per_round", outputs_per_round, 1, "outputs of a round, at least 1")
+    each = _outputs("outputs_per_round", outputs_per_round, MOST_DRAFT + 1)
     return ceil(further / Fraction(each).limit_denominator(_OUTPUTS_TO))
 
 
@@ -268,21 +277,23 @@ def verify_time(requests: int, positions: int, context: int, mfu: float = MFU) -
 def _prefill(configuration: Configuration, workload: Workload) -> tuple[float, Basis]:
     """Seconds until each request has its first output.
 
-    Behind a shared prefix by the record, in proportion to FLOP between its batches; without one by the FLOP rule. A
-    prefix that nobody cached is computed once, before, at the share of peak that one request reaches alone.
+    A prefix that nobody cached is computed once, before, at the share of peak that one request reaches alone. What
+    drafts make longer they make longer throughout, which was recorded for a shorter prompt with nothing cached.
     """
     cached = workload.common_tokens(configuration)
+    time, basis = _prefill_behind(cached, workload.requests, workload.input_tokens - cached)
+    if cached and not workload.is_cached:
+        time, basis = time + recompute_time(cached), Basis.FLOP_RULE
     factor = configuration.draft.prefill_factor if configuration.draft else 1.0
-    flop = prefill_flop(workload.requests, workload.input_tokens - cached, cached)
+    return factor * time, Basis.CARRIED_OVER if factor > 1 and basis is not Basis.FLOP_RULE else basis
+
+
+@lru_cache(maxsize=4096)
+def _prefill_behind(cached: int, requests: int, new_tokens: int) -> tuple[float, Basis]:
+    """A prefill behind a shared prefix by the record, in proportion to FLOP between its batches; else by FLOP alone."""
+    flop = prefill_flop(requests, new_tokens, cached)
     if not cached:
-        return factor * estimated_prefill(flop, MFU), Basis.FLOP_RULE
-    time, basis = _behind_shared_prefix(flop)
-    if not workload.is_cached:
-        return factor * (time + recompute_time(cached)), Basis.FLOP_RULE
-    return factor * time, basis if factor == 1 else Basis.CARRIED_OVER
-
-
-def _behind_shared_prefix(flop: int) -> tuple[float, Basis]:
+        return estimated_prefill(flop, MFU), Basis.FLOP_RULE
     points = _prefill_table()
     right = min(bisect_left(points, flop, key=itemgetter(0)), len(points) - 1)
     (low, low_s), (high, high_s) = points[right - 1], points[right]
@@ -298,22 +309,29 @@ def _round(configuration: Configuration, workload: Workload) -> tuple[float, Bas
     To verify drafts reads no more; a pass of a draft network is taken to fit into the same time, unless `round_s` says
     what it adds.
     """
-    once = workload.common_tokens(configuration)
-    table = decode_table(Condition.SHARED if once else Condition.OWN, _kv_bytes(configuration.kv_format))
-    plan = read_plan(workload.requests, workload.input_tokens, once)
-    draft = configuration.draft
-    positions = draft.positions if draft else 1
-    device_s = max(table.device.read_ns(plan) / NS, verify_time(workload.requests, positions, workload.input_tokens))
-    recorded_s = max(0.0, table(plan) / NS - workload.host_removed_s)
+    once, draft = workload.common_tokens(configuration), configuration.draft
+    time, basis = _round_of(
+        configuration.kv_format, once, workload.requests, workload.input_tokens, draft.positions if draft else 1,
+        workload.host_removed_s,
+    )  # fmt: skip
+    return time + (draft.round_s if draft else 0.0), basis
+
+
+@lru_cache(maxsize=4096)
+def _round_of(
+    kv_format: GroupFormat, once: int, requests: int, context: int, positions: int, host_removed_s: float
+) -> tuple[float, Basis]:
+    table = decode_table(Condition.SHARED if once else Condition.OWN, _kv_bytes(kv_format))
+    plan = read_plan(requests, context, once)
+    device_s = max(table.device.read_ns(plan) / NS, verify_time(requests, positions, context))
+    recorded_s = table(plan) / NS - host_removed_s
     if device_s >= recorded_s:
-        basis = Basis.DEVICE
-    elif workload.host_removed_s:
-        basis = Basis.CARRIED_OVER
-    elif table.is_recorded(plan):
-        basis = Basis.RECORDED
-    else:
-        basis = Basis.INTERPOLATED if table.covers(plan) else Basis.BEYOND
-    return max(recorded_s, device_s) + (draft.round_s if draft else 0.0), basis
+        return device_s, Basis.DEVICE
+    if host_removed_s:
+        return recorded_s, Basis.CARRIED_OVER
+    if table.is_recorded(plan):
+        return recorded_s, Basis.RECORDED
+    return recorded_s, Basis.INTERPOLATED if table.covers(plan) else Basis.BEYOND
 
 
 def _outputs_per_round(configuration: Configuration) -> float:
@@ -333,7 +351,7 @@ def _kv_bytes(kv_format: GroupFormat) -> int:
 
 
 @cache
-def _pool(kv_format: GroupFormat) -> KvPool:
+def pool_of(kv_format: GroupFormat) -> KvPool:
     """Sizes of pages; how many of them there are is left to the limits."""
     return KvPool(INSTANCE.model, MOST_BYTES, bytes_per_element=element_bytes(INSTANCE.model, kv_format))
 
@@ -350,11 +368,18 @@ class Judged:
     """A configuration under limits: the first that it breaks, if any, and what a qualified result costs."""
 
     needs: Needs
-    broken: Limit | None
+    limits: Limits
 
     @property
     def name(self) -> str:
         return self.needs.configuration.name
+
+    @property
+    def broken(self) -> Limit | None:
+        """The first limit that is broken, memory before time; None if both are kept."""
+        if self.needs.memory_bytes > self.limits.memory_bytes:
+            return Limit.MEMORY
+        return Limit.DEADLINE if self.needs.total_s > self.limits.deadline_s else None
 
     @property
     def qualified(self) -> int:
@@ -364,13 +389,34 @@ class Judged:
     @property
     def gpu_s_per_result(self) -> float | None:
         """Seconds of the card for each qualified result; None where there is none, whatever time was spent."""
-        return None if self.broken else self.needs.total_s / self.qualified
+        return self.needs.total_s / self.qualified if self.qualified else None
 
     @property
     def most_joules_per_result(self) -> float | None:
         """What each takes at most: the card's power limit over that time. Nothing was measured for it."""
         gpu_s, watts = self.gpu_s_per_result, INSTANCE.card.power_limit_w
         return None if gpu_s is None or watts is None else watts * gpu_s
+
+    @property
+    def longest_round_s(self) -> float | None:
+        """The longest round with which so many of them end in time, (deadline - prefill) / rounds.
+
+        None where the prefill alone is too late, or there is no round.
+        """
+        left = self.limits.deadline_s - self.needs.prefill_s
+        return left / self.needs.rounds if self.needs.rounds and left >= 0 else None
+
+    @property
+    def fewest_outputs_per_round(self) -> float | None:
+        """The fewest outputs of a round, at least 1, with which the last comes in time; None where none do.
+
+        (G - 1) over the whole rounds that fit.
+        """
+        rounds = int((self.limits.deadline_s - self.needs.prefill_s) // self.needs.round_s)
+        further = self.needs.workload.output_tokens - 1
+        if rounds < 1:
+            return 1.0 if rounds == 0 and not further else None
+        return max(1.0, further / rounds)
 
 
 @dataclass(frozen=True)
@@ -405,10 +451,7 @@ def judge(configuration: Configuration, workload: Workload = WORKLOAD, limits: L
     """
     if not isinstance(limits, Limits):
         raise InputError("limits", limits, "Limits")
-    found = needs(configuration, workload)
-    if found.memory_bytes > limits.memory_bytes:
-        return Judged(found, Limit.MEMORY)
-    return Judged(found, Limit.DEADLINE if found.total_s > limits.deadline_s else None)
+    return Judged(needs(configuration, workload), limits)
 
 
 def choose(
@@ -418,27 +461,12 @@ def choose(
 
     Of equals the first. Raises InputError for no configuration and for two of one name.
     """
+    allowed = "at least one configuration, each with a name of its own"
+    if not isinstance(configurations, tuple | list) or not all(isinstance(c, Configuration) for c in configurations):
+        raise InputError("configurations", configurations, allowed)
     names = [each.name for each in configurations]
     if not names or len(set(names)) < len(names):
-        raise InputError("configurations", names, "at least one configuration, each with a name of its own")
+        raise InputError("configurations", names, allowed)
     judged = tuple(judge(each, workload, limits) for each in configurations)
-    qualified = [each for each in judged if not each.broken]
-    return Choice(judged, min(qualified, key=lambda each: each.needs.total_s / each.qualified, default=None))
-
-
-def longest_round(found: Needs, limits: Limits = LIMITS) -> float | None:
-    """The longest round with which so many rounds end in time: (deadline - prefill) / rounds.
-
-    None where the prefill alone is too late, or there is no round.
-    """
-    left = limits.deadline_s - found.prefill_s
-    return left / found.rounds if found.rounds and left >= 0 else None
-
-
-def fewest_outputs_per_round(found: Needs, limits: Limits = LIMITS) -> float | None:
-    """The fewest outputs of a round with which the last comes in time: (G - 1) over the whole rounds that fit.
-
-    None where not one round fits.
-    """
-    rounds = int((limits.deadline_s - found.prefill_s) // found.round_s)
-    return (found.workload.output_tokens - 1) / rounds if rounds > 0 else None
+    kept = [each for each in judged if not each.broken]
+    return Choice(judged, min(kept, key=lambda each: each.needs.total_s, default=None))
