@@ -43,8 +43,8 @@ Corners = list[tuple[float, float]]
 ROOM = 1.2
 # A name needs so much room inside its part of a bar.
 NAME_PT = 20
-# Nobody makes drafts here.
-_ACCOUNTS = [account for account in Account if account != Account.DRAFTS]
+# Nobody makes drafts or calls a tool here.
+_ACCOUNTS = [account for account in Account if account not in (Account.DRAFTS, Account.TOOL)]
 # Decodes of others look like decodes, prompts of others like all that is foreign.
 OTHERS_PROMPTS = "prompts of others"
 _LOOK: dict[str, dict[str, Any]] = {

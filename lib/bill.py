@@ -18,6 +18,7 @@ class Account(StrEnum):
     OWN_DECODE = "own decode"
     OTHERS_DECODE = "decode of others"
     DRAFTS = "making drafts"
+    TOOL = "waiting for a tool"
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,27 @@ class Bill:
 def bill(schedule: Schedule, place: int) -> Bill:
     """What one request of a schedule spent its time on, from its arrival to its last output.
 
-    All before its first step is queue. Each later step is built up by the schedule's own model of step times: the
-    request's own part first, at the price that it would have alone, then the others in decode, then each other prompt;
-    each is booked what it adds. Making drafts comes ahead of that and serves all who have one, so it is an account of
-    its own. Raises InputError for one without output. Source: sections 8.1.1 and 8.2.2.
+    All before its first step is queue. What a tool takes is booked to the tool, whatever is computed meanwhile; from its
+    return to the step in which the request has a row again it queues. Each other step is built up by the schedule's own
+    model of step times: the request's own part first, at the price that it would have alone, then the others in decode,
+    then each other prompt; each is booked what it adds. Making drafts comes ahead of that and serves all who have one,
+    so it is an account of its own. Raises InputError for one without output. Source: sections 8.1.1, 8.2.2 and 8.6.1.
     """
     place = whole("place", place, at_most=len(schedule.requests) - 1)
     if schedule.last_output_step[place] < 0:
         raise InputError("place", place, "a request that gave an output before its user went away")
     booked: Counter[Account | int] = Counter({Account.QUEUE: int(schedule.queue_ns[place])})
-    for step in schedule.steps(schedule.started_step[place], schedule.last_output_step[place] + 1):
+    absences = schedule.absences.get(place, ())
+    away = {number for each in absences for number in range(each.first, each.beyond)}
+    back_ns = {each.beyond: each.back_ns for each in absences}
+    first, now = schedule.started_step[place], int(schedule.started_ns[place])
+    for number, step in enumerate(schedule.steps(first, schedule.last_output_step[place] + 1), first):
+        if number in away:
+            continue
+        if between := step.start_ns - now:
+            booked[Account.TOOL] += (with_tool := max(0, back_ns.get(number, 0) - now))
+            booked[Account.QUEUE] += between - with_tool
+        now = step.end_ns
         parts: tuple[Part, ...] = ()
         paid = drafted = 0
         for account, more in _in_turn(step, place):

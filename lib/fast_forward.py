@@ -36,12 +36,13 @@ def simulate(
 ) -> Schedule:
     """The schedule of requests in order of arrival, as `lib.scheduling.walk` gives it, only sooner.
 
-    With speculation no two steps are alike, so it walks them all. Raises InputError for no requests, arrivals out of
-    order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2 and 8.5.1.
+    With speculation no two steps are alike, so it walks them all, and so it does where a request waits for a tool.
+    Raises InputError for no requests, arrivals out of order, and times beyond 2^63 ns. Source: sections 8.2.2, 8.3.2,
+    8.5.1 and 8.6.1.
     """
-    if speculation != PLAIN:
-        return walk(requests, policy, step_time, pool, speculation)
     load, refused = servable(requests, policy, pool)
+    if speculation != PLAIN or any(request.tool_waits for request in load):
+        return walk(requests, policy, step_time, pool, speculation)
     arrivals, queue = [request.arrival_ns for request in load], deque(range(len(load)))
     leaving = deque(sorted((at, place) for place, one in enumerate(load) if (at := one.cancel_ns) is not None))
     rows, chunk, budget = policy.max_running, policy.most_per_request, policy.most_per_step
@@ -68,14 +69,16 @@ def simulate(
             with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
             before = len(cancellations)
             for place in sorted(gone.intersection(with_row), key=entries.__getitem__):
-                departure, left_out = _take_out(place, step, prompts, decoding, load, outputs, last_output, skipped)
+                departure, left_out = _take_out(
+                    place, step, now, prompts, decoding, load, outputs, last_output, skipped
+                )
                 cancellations.append(departure)
                 pairs -= left_out
                 if kv:
                     kv.leave_at(place, step)
             for place in [place for place in queue if place in gone]:
                 queue.remove(place)
-                cancellations.append(Departure(step, place, outputs[place], 0))
+                cancellations.append(Departure(step, place, outputs[place], 0, now))
             if len(cancellations) > before:
                 continue
 
@@ -88,7 +91,9 @@ def simulate(
             while (needed := kv.needed(step, due, given)) > kv.free:
                 with_row = [part.place for part in prompts] + [each & _PLACE for each in decoding]
                 victim = max(with_row, key=entries.__getitem__)
-                departure, left_out = _take_out(victim, step, prompts, decoding, load, outputs, last_output, skipped)
+                departure, left_out = _take_out(
+                    victim, step, now, prompts, decoding, load, outputs, last_output, skipped
+                )
                 preemptions.append(departure)
                 pairs -= left_out
                 kv.leave_at(victim, step)
@@ -404,6 +409,7 @@ def _due_to_leave(leaving: deque[tuple[int, int]], now: int) -> set[int]:
 def _take_out(
     place: int,
     step: int,
+    now: int,
     prompts: list[Part],
     decoding: list[int],
     load: Sequence[Request],
@@ -414,7 +420,7 @@ def _take_out(
     """Take the row of a request that has not ended; gives what it leaves with and its pairs in a next decode step."""
     if part := next((part for part in prompts if part.place == place), None):
         prompts.remove(part)
-        return Departure(step, place, outputs[place], part.context), 0
+        return Departure(step, place, outputs[place], part.context, now), 0
     key = next(each for each in decoding if each & _PLACE == place)
     decoding.remove(key)
     heapify(decoding)
@@ -422,7 +428,7 @@ def _take_out(
     rests = set(skipped.get(place, ()))
     last_output[place] = next(at for at in range(step - 1, -1, -1) if at not in rests)
     known = load[place].prompt + outputs[place]
-    return Departure(step, place, outputs[place], known - 1), known
+    return Departure(step, place, outputs[place], known - 1, now), known
 
 
 def _share_out(prompts: Iterable[Part], chunk: int, left: int) -> tuple[list[Part], int]:

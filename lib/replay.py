@@ -5,6 +5,7 @@ A `Schedule` says who computed what and who lost its KV; the blocks follow from 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from lib.blocks import PagingError, State
 from lib.checks import InputError
@@ -57,8 +58,8 @@ def replay(schedule: Schedule, pool: PoolSetup) -> tuple[PoolState, ...]:
 
 def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...], int]:
     kv, running, states = Residents(schedule.requests, pool), list[int](), list[PoolState]()
-    entries = {(stay.start, place) for place, stays in enumerate(schedule.stays()) for stay in stays}
-    gone = {one.place: one.step for one in schedule.cancellations}
+    entries = {(stay.start, place) for place, stays in enumerate(schedule.residences()) for stay in stays}
+    departures = sorted((*schedule.cancellations, *schedule.preemptions), key=attrgetter("at_ns"))
     rounds = dict[int, list[tuple[int, int]]]()
     for place, of_one in schedule.rounds.items():
         for each in of_one:
@@ -70,7 +71,6 @@ def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...],
             kv.leave(place)
 
     def leave_before(number: int) -> None:
-        departures = (*schedule.cancellations, *schedule.preemptions)
         leave([one.place for one in departures if one.step == number and one.place in running])
 
     for number, step in enumerate(schedule.steps()):
@@ -85,12 +85,14 @@ def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...],
                 kv.grow(place, parts[place].context + parts[place].new_tokens, drafted.get(place, 0))
         running += [part.place for part in newcomers]
         kv.note_peak()
-        leaving = {place for place in running if gone.get(place) == number + 1}
+        leaving = {
+            one.place for one in schedule.cancellations if one.step == number + 1 and one.at_ns == step.end_ns
+        }.intersection(running)
         states.append(_state(kv, running, step, leaving))
         for place, outputs in rounds.get(number, ()):
             kv.confirm(place, parts[place].context + outputs)
         kv.compute([place for place in running if place in parts])
-        leave([each for each in running if schedule.last_output_step[each] == number and each not in gone])
+        leave([each for each in running if schedule.last_output_step[each] == number and schedule.completed[each]])
     leave_before(schedule.step_count)
     states.append(_state(kv, running, None, set()))
     return tuple(states), kv.peak_blocks

@@ -1,7 +1,7 @@
 """The KV of a run in a paged pool: who may enter, what each request holds, and what it gives back.
 
-`PoolSetup` says which pool and which rule of admission; `Residents` keeps the sequences of the requests that have a
-row. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
+`PoolSetup` says which pool and which rule of admission; `Residents` keeps the sequences of the requests that hold KV:
+those with a row, and those that wait for a tool. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
 """
 
 from abc import ABC, abstractmethod
@@ -69,16 +69,20 @@ class PoolSetup:
 
 
 class Departure(NamedTuple):
-    """A request that loses its KV before a step, preempted or as its user went away: its outputs, its tokens in KV."""
+    """A request that loses its KV before a step, preempted or as its user went away: its outputs, its tokens in KV.
+
+    It does so at `at_ns`; between this and the step nobody may have had a row for a while.
+    """
 
     step: int
     place: int
     outputs: int
     lost_tokens: int
+    at_ns: int
 
 
 class Holdings(ABC):
-    """What the requests that have a row hold of a pool, and whether the gate opens for one more."""
+    """What the requests that have a row or wait for a tool hold of a pool, and whether the gate opens for one more."""
 
     def __init__(self, load: Row["Request"], setup: PoolSetup) -> None:
         if len(load) > MOST_REQUESTS:
@@ -128,7 +132,7 @@ class Holdings(ABC):
 
 
 class Residents(Holdings):
-    """The sequences of the requests that have a row, in one pool."""
+    """The sequences of the requests that have a row or wait for a tool, in one pool."""
 
     def __init__(self, load: Row["Request"], setup: PoolSetup) -> None:
         super().__init__(load, setup)
@@ -179,11 +183,11 @@ class Residents(Holdings):
         assert len(self._sequences[place].table) == self.setup.blocks_for(length)
 
     def table(self, place: int) -> tuple[int, ...]:
-        """The block table of a request that has a row."""
+        """The block table of a request that holds one."""
         return tuple(self._sequences[place].table)
 
     def tokens(self, place: int) -> int:
-        """How many tokens of a request that has a row stand in its blocks, or will once the step in flight is done."""
+        """How many tokens of a request stand in its blocks, or will once the step in flight is done."""
         return len(self._sequences[place].tokens)
 
     def compute(self, places: Row[int]) -> None:

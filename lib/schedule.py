@@ -47,6 +47,18 @@ class Round(NamedTuple):
         return 1 + self.drafted - self.outputs
 
 
+class Absence(NamedTuple):
+    """Steps, from the first to the one before `beyond`, in which a request has no row and keeps its KV.
+
+    It waits for a tool, which returns at `back_ns`, and then for a row; there may be none between the two steps in
+    which it has one. Before step `beyond` it takes a row or loses its KV.
+    """
+
+    first: int
+    beyond: int
+    back_ns: int
+
+
 class Stretch(NamedTuple):
     """Steps in a row with the same requests: the first takes `duration_ns`, each further one `growth_ns` more.
 
@@ -94,10 +106,10 @@ class Interval(NamedTuple):
 class Schedule:
     """The steps of a run and, for each request, the steps in which it started and gave its first and last output.
 
-    Between those two it gives an output in every step but the `skipped` ones, in which it got no token or recomputed
-    what a preemption had cost it. In a step that verified a draft it gave as many as its `rounds` say. Some may be
-    `refused` by a pool: they are no part of the run. `peak_blocks` are the most blocks held at once, those of several
-    counted once.
+    Between those two it gives an output in every step but the `skipped` ones, in which it got no token, recomputed what
+    a preemption had cost it or waited for a tool. In a step that verified a draft it gave as many as its `rounds` say.
+    Some may be `refused` by a pool: they are no part of the run. `peak_blocks` are the most blocks held at once, those
+    of several counted once. In its `absences` a request has no row but holds its KV.
     """
 
     requests: tuple["Request", ...]
@@ -114,6 +126,7 @@ class Schedule:
     peak_blocks: int | None = None
     speculation: SpeculationSetup = PLAIN
     rounds: Mapping[int, Sequence[Round]] = field(default_factory=dict)
+    absences: Mapping[int, Sequence[Absence]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.total_ns > MOST_NS:
@@ -143,7 +156,16 @@ class Schedule:
         at: Integers = np.searchsorted(self._first_steps, np.asarray(steps, np.int64), side="right") - 1
         return at
 
-    def _end_of(self, steps: Sequence[int]) -> Integers:
+    def start_of(self, steps: Sequence[int] | Integers) -> Integers:
+        """When each of these steps began."""
+        _, starts, durations, growths, _ = self._columns
+        at = self._stretch_of(steps)
+        done = np.asarray(steps, np.int64) - self._first_steps[at]
+        begun: Integers = starts[at] + done * durations[at] + growths[at] * (done * (done - 1) // 2)
+        return begun
+
+    def end_of(self, steps: Sequence[int] | Integers) -> Integers:
+        """When each of these steps had ended; -1 for a step that never came, which is given as -1."""
         _, starts, durations, growths, _ = self._columns
         came = np.asarray(steps, np.int64) >= 0
         ends = np.full(len(came), -1, np.int64)
@@ -187,12 +209,12 @@ class Schedule:
     @cached_property
     def first_token_ns(self) -> Integers:
         """When each request gave its first output."""
-        return self._end_of(self.first_output_step)
+        return self.end_of(self.first_output_step)
 
     @cached_property
     def finish_ns(self) -> Integers:
         """When each request gave its last output."""
-        return self._end_of(self.last_output_step)
+        return self.end_of(self.last_output_step)
 
     @property
     def queue_ns(self) -> Integers:
@@ -214,7 +236,7 @@ class Schedule:
 
     def output_times_ns(self, place: int) -> list[int]:
         """When a request gave each of its outputs."""
-        return [int(end) for end in self._end_of(self.output_steps(place))]
+        return [int(end) for end in self.end_of(self.output_steps(place))]
 
     def intervals_ns(self, place: int) -> list[int]:
         """The times between the outputs of a request, one fewer than outputs. TTFT is none of them."""
@@ -223,8 +245,11 @@ class Schedule:
     @cached_property
     def longest_interval_ns(self) -> Integers:
         """The longest interval of each request; 0 for a single output."""
-        counts, _, durations, growths, _ = self._columns
+        counts, starts, durations, growths, _ = self._columns
         longest = durations + growths * (counts - 1)
+        ends = starts + counts * durations + growths * (counts * (counts - 1) // 2)
+        # While all wait for tools nobody has a row, so time may lie between two steps.
+        longest[1:] = np.maximum(longest[1:], starts[1:] - ends[:-1] + durations[1:])
         # A request's outputs begin and end with a stretch, so its longest interval is the longest of whole stretches.
         first, last = self._stretch_of(self.first_output_step) + 1, self._stretch_of(self.last_output_step)
         found = _largest_within(longest, first, last)
@@ -257,15 +282,15 @@ class Schedule:
 
     @cached_property
     def peak_kv_tokens(self) -> int:
-        """The most tokens of KV that those with a row have at once; what several share is counted for each of them."""
+        """The most tokens of KV that requests hold at once; what several share is counted for each of them."""
         counts, _, _, _, decodes = self._columns
         if not len(counts):
             return 0
         change = counts * decodes
         for at, stretch in enumerate(self.stretches):
             change[at] += sum(part.new_tokens for part in stretch.prompts)
-        for place, stays in enumerate(self.stays()):
-            for at in self._stretch_of([stay.start for stay in stays]):
+        for place, residences in enumerate(self.residences()):
+            for at in self._stretch_of([held.start for held in residences]):
                 change[at] += next(part.context for part in self.stretches[at].prompts if part.place == place)
         lost = np.zeros(len(counts), np.int64)
         for rounds in self.rounds.values():
@@ -280,7 +305,24 @@ class Schedule:
         return int(np.max(np.cumsum(change - lost) + lost))
 
     def stays(self) -> list[list[range]]:
-        """The steps in which each request has a row: one range, and one more for each time that it was preempted."""
+        """The steps in which each request has a row: one range, one more for each preemption and each return of a tool.
+
+        A request that takes a row and is preempted at once has it in no step.
+        """
+        found = self.residences()
+        for place, absences in self.absences.items():
+            rows = list[range]()
+            for held in found[place]:
+                begun = held.start
+                for away in (each for each in absences if held.start < each.first <= held.stop):
+                    rows.append(range(begun, away.first))
+                    begun = away.beyond
+                rows.append(range(begun, held.stop))
+            found[place] = [each for each in rows if each]
+        return found
+
+    def residences(self) -> list[list[range]]:
+        """The steps in which each request holds KV: one range, and one more for each time that it was preempted."""
         ends = [[step for step in (last + 1,) if last >= 0] for last in self.last_output_step]
         for gone in self.cancellations:
             ends[gone.place] = [gone.step]
@@ -333,10 +375,10 @@ class Schedule:
     def _decode_part(self, place: int, step: int) -> Part | None:
         """The part of a request in decode in a step, or None where it has none."""
         skipped = self.skipped.get(place, ())
-        first = self.first_output_step[place]
-        if not first < step <= self.last_output_step[place] or step in skipped:
+        first, before = self.first_output_step[place], bisect_left(skipped, step)
+        if not first < step <= self.last_output_step[place] or step in skipped[before : before + 1]:
             return None
-        outputs, drafted = step - first - sum(1 for each in skipped if each < step), 0
+        outputs, drafted = step - first - before, 0
         if rounds := self.rounds.get(place):
             before = bisect_left(rounds, step, key=attrgetter("step"))
             outputs += self._more_outputs[place][before]

@@ -3,11 +3,13 @@
 One form covers prefill, chunks, cached prefixes and decode: a request has tokens known and tokens computed, and a step
 computes some of those still to be computed. A step that computes the last known token yields one more, an output.
 When a pool is full, the request admitted last is preempted: its KV goes, its outputs stay, and it waits in front.
+A request that waits for a tool gives up its row but not its KV: it computes nothing until the tool has returned.
 With speculation a request in decode computes the tokens of a draft behind its last known one, too, and so yields
 several outputs or one. Times are whole nanoseconds. `lib.fast_forward.simulate` gives the same schedule without walking
 every step.
 """
 
+from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +19,23 @@ from itertools import islice, pairwise
 from lib.block_content import Tokens, token_ids
 from lib.checks import InputError, keep_whole, one_of, whole
 from lib.residency import FIRST_OWN_ID, Departure, PoolSetup, Residents
-from lib.schedule import MOST_NS, Part, Round, Schedule, Stretch
+from lib.schedule import MOST_NS, Absence, Part, Round, Schedule, Stretch
 from lib.speculation_setup import PLAIN, SpeculationSetup
 from lib.step_time import FIT, MOST_TOKENS, StepTime, step_plan, verifying
 
 UNLIMITED = 2**62
+
+
+@dataclass(frozen=True)
+class ToolWait:
+    """A call of a tool: once a request has given so many outputs, it can go on only so many ns later."""
+
+    output: int
+    wait_ns: int
+
+    def __post_init__(self) -> None:
+        keep_whole(self, MOST_TOKENS, output=1)
+        keep_whole(self, MOST_NS, wait_ns=1)
 
 
 @dataclass(frozen=True)
@@ -30,8 +44,9 @@ class Request:
 
     The first `cached_prefix` tokens of the prompt stand in KV already; at least the last one is always computed. In a
     pool they are looked for instead, by `ids`: those of the prompt and perhaps of outputs; where none are given a
-    request has tokens that no other has. At `cancel_ns` its user goes away. Raises InputError for what makes no sense,
-    such as more outputs than declared.
+    request has tokens that no other has. At `cancel_ns` its user goes away. In `tool_waits` it calls tools, each after
+    a later output and none after the last; what a tool answers is taken to have no tokens. Raises InputError for what
+    makes no sense, such as more outputs than declared.
     """
 
     arrival_ns: int
@@ -42,6 +57,7 @@ class Request:
     name: str = ""
     ids: Tokens | None = field(default=None, repr=False, hash=False)
     cancel_ns: int | None = None
+    tool_waits: tuple[ToolWait, ...] = ()
 
     def __post_init__(self) -> None:
         keep_whole(self, MOST_NS, arrival_ns=0)
@@ -58,6 +74,8 @@ class Request:
                 allowed = f"at least {self.prompt}, as many as the prompt has tokens, each below 2^62"
                 raise InputError("ids", self.ids, allowed)
             object.__setattr__(self, "ids", ids)
+        if self.tool_waits != ():
+            object.__setattr__(self, "tool_waits", _in_order_of_output(self.tool_waits, self.output))
 
     @property
     def declared_output(self) -> int:
@@ -68,6 +86,16 @@ class Request:
     def most_tokens(self) -> int:
         """The most tokens in KV that it may come to: its last output is never computed."""
         return self.prompt + self.declared_output - 1
+
+
+def _in_order_of_output(waits: object, outputs: int) -> tuple[ToolWait, ...]:
+    """The waits, if each comes after a later output than the one before it, and before the last output."""
+    found = tuple(waits) if isinstance(waits, Iterable) else (None,)
+    after = [wait.output for wait in found if isinstance(wait, ToolWait)]
+    if len(after) < len(found) or any(later <= earlier for earlier, later in pairwise([0, *after, outputs])):
+        allowed = f"ToolWaits, each after a later output than the one before it, all before the last output, {outputs}"
+        raise InputError("tool_waits", waits, allowed)
+    return found  # type: ignore[return-value]
 
 
 class Entry(StrEnum):
@@ -187,7 +215,11 @@ def servable(
 
 @dataclass(eq=False)
 class _Running:
-    """One request on its way: its place among all, the longest draft, tokens known and tokens computed."""
+    """One request on its way: its place among all, the longest draft, tokens known and tokens computed.
+
+    `entry` says as which of all it last entered, `calls` how many tools it has called, `back_ns` when the last of them
+    returned or will return.
+    """
 
     place: int
     request: Request
@@ -195,6 +227,9 @@ class _Running:
     known: int = field(init=False)
     computed: int = field(init=False)
     decodes: bool = False  # since it last entered it has given an output
+    entry: int = 0
+    calls: int = 0
+    back_ns: int = 0
 
     def __post_init__(self) -> None:
         self.known, self.computed = self.request.prompt, self.request.cached_prefix
@@ -205,8 +240,16 @@ class _Running:
 
     @property
     def draft_tokens(self) -> int:
-        """Tokens of a draft that it could use in decode: none reaches beyond the last output that it declares."""
-        return min(self.longest_draft, self.request.declared_output - self.outputs - 1)
+        """Tokens of a draft that it could use in decode: up to the last output that it declares or the next tool."""
+        waits = self.request.tool_waits
+        last = waits[self.calls].output if self.calls < len(waits) else self.request.declared_output
+        return min(self.longest_draft, last - self.outputs - 1)
+
+    @property
+    def calls_tool(self) -> bool:
+        """Whether it has just given an output after which it waits for a tool."""
+        waits = self.request.tool_waits
+        return self.calls < len(waits) and waits[self.calls].output == self.outputs
 
     def is_cancelled(self, now: int) -> bool:
         return self.request.cancel_ns is not None and self.request.cancel_ns <= now
@@ -227,44 +270,66 @@ def walk(
 
     A draft takes tokens of the step and, until it is verified, blocks of the pool like any other token, so it may cause
     a preemption. It never reaches beyond the last output that was declared; what is accepted beyond the last one that
-    is given is thrown away. All drafts of a step are made together, before it. Raises InputError for no requests,
-    arrivals out of order, times beyond 2^63 ns, and an acceptance of more tokens than are drafted, or of fewer than
-    none. Source: sections 8.2.2, 8.3.2 and 8.5.1.
+    is given is thrown away. All drafts of a step are made together, before it.
+
+    A tool is called when the step that gives the output has ended. The request gives up its row, which another may
+    take, and keeps its blocks, so that no gate is in its way when it takes a row again: at the first border after the
+    tool has returned at which one is free, ahead of all who queue, and in its old place in the order of admission. Only
+    those with a row are preempted, if need be the last of them. No draft runs past the output that calls a tool. While
+    nobody has a row, time goes on to the next arrival, return of a tool or user who goes away.
+
+    Raises InputError for no requests, arrivals out of order, times beyond 2^63 ns, and an acceptance of more tokens
+    than are drafted, or of fewer than none. Source: sections 8.2.2, 8.3.2, 8.5.1 and 8.6.1.
     """
     load, refused = servable(requests, policy, pool)
     if not isinstance(speculation, SpeculationSetup):
         raise InputError("speculation", speculation, "a SpeculationSetup")
     kv = Residents(load, pool) if pool else None
     waiting = deque(_Running(place, request, speculation.draft_tokens) for place, request in enumerate(load))
-    running, now = list[_Running](), 0
+    running, now, entered = list[_Running](), 0, 0
+    with_tool = list[_Running]()  # those who hold KV and have no row: the tool is at work, or no row was free since
+    absences = dict[int, list[Absence]]()
     rounds = dict[int, list[Round]]()
     stretches, skipped = list[Stretch](), dict[int, list[int]]()
     cancellations, preemptions = list[Departure](), list[Departure]()
     started, first_output, last_output = [-1] * len(load), [-1] * len(load), [-1] * len(load)
-    while waiting or running:
-        if not running:
+    while waiting or running or with_tool:
+        if not running and not with_tool:
             group = [one.request.arrival_ns for one in islice(waiting, policy.max_running)]
             now = max(now, next_start(group, policy))
         step = len(stretches)
-        if gone := [one for one in (*running, *waiting) if one.is_cancelled(now)]:
+        if gone := [one for one in (*running, *with_tool, *waiting) if one.is_cancelled(now)]:
             for one in gone:
-                in_kv = one.computed if one in running else 0
-                cancellations.append(Departure(step, one.place, one.outputs, in_kv))
-                if kv and one in running:
+                holds = one in running or one in with_tool
+                cancellations.append(Departure(step, one.place, one.outputs, one.computed if holds else 0, now))
+                if kv and holds:
                     kv.leave(one.place)
+                if one in with_tool:
+                    absences[one.place][-1] = absences[one.place][-1]._replace(beyond=step)
             running = [one for one in running if one not in gone]
+            with_tool = [one for one in with_tool if one not in gone]
             waiting = deque(one for one in waiting if one not in gone)
             continue
-        for victim in _make_room(running, policy, kv):
-            preemptions.append(Departure(step, victim.place, victim.outputs, victim.computed))
+        back = [one for one in islice(with_tool, policy.max_running - len(running)) if one.back_ns <= now]
+        for one in back:
+            insort(running, one, key=_by_entry)
+            absences[one.place][-1] = absences[one.place][-1]._replace(beyond=step)
+        with_tool = with_tool[len(back) :]
+        victims = _make_room(running, policy, kv)
+        for victim in victims:
+            preemptions.append(Departure(step, victim.place, victim.outputs, victim.computed, now))
             waiting.appendleft(victim)
             victim.decodes = False
-        is_full = bool(preemptions) and preemptions[-1].step == step
-        newcomers = [] if is_full else _enter(waiting, running, policy, now, kv)
+        newcomers = [] if victims else _enter(waiting, running, with_tool, policy, now, kv)
         given = _hand_out(running, newcomers, policy)
+        if not given:
+            assert with_tool and not running, "those who wait for a tool hold what the next one needs"
+            now = max(now, _next_event(waiting, with_tool, now))
+            continue
         for one in newcomers:
             assert one is waiting.popleft()
             started[one.place] = step if started[one.place] < 0 else started[one.place]
+            one.entry, entered = entered, entered + 1
         drafts = {one: new - 1 for one, new in given.items() if new > 1 and one.decodes}
         if kv:
             for one in running:
@@ -277,7 +342,7 @@ def walk(
         prompts = tuple(Part(one.place, new, one.computed) for one, new in given.items() if not one.decodes)
         stretches.append(Stretch(1, now, duration, 0, len(given) - len(prompts), prompts))
         now += duration
-        for one in (*running, *waiting):
+        for one in (*running, *with_tool, *waiting):
             if one.outputs and one.computed + given.get(one, 0) < one.known:
                 skipped.setdefault(one.place, []).append(step)
         for one, new in given.items():
@@ -305,11 +370,33 @@ def walk(
         for one in ended:
             if kv:
                 kv.leave(one.place)
+        if calling := [one for one in running if one.calls_tool]:
+            for one in calling:
+                one.back_ns, one.calls = now + one.request.tool_waits[one.calls].wait_ns, one.calls + 1
+                absences.setdefault(one.place, []).append(Absence(step + 1, step + 1, one.back_ns))
+            running = [one for one in running if one not in calling]
+            with_tool = sorted((*with_tool, *calling), key=_by_return)
     return Schedule(
         load, policy.max_running, step_time, stretches, started, first_output, last_output,
         until_last_output(skipped, last_output), cancellations, preemptions, refused,
-        kv.peak_blocks if kv else None, speculation, rounds,
+        kv.peak_blocks if kv else None, speculation, rounds, absences,
     )  # fmt: skip
+
+
+def _by_entry(one: _Running) -> int:
+    return one.entry
+
+
+def _by_return(one: _Running) -> int:
+    return one.back_ns
+
+
+def _next_event(waiting: Sequence[_Running], with_tool: Sequence[_Running], now: int) -> int:
+    """When something may change while nobody has a row: a tool returns, a request arrives or its user goes away."""
+    returns = [one.back_ns for one in with_tool]
+    arrivals = [one.request.arrival_ns for one in islice(waiting, 1) if one.request.arrival_ns > now]
+    leaving = [at for one in (*with_tool, *waiting) if (at := one.request.cancel_ns) is not None]
+    return min((*returns, *arrivals, *leaving))
 
 
 def next_start(arrivals: Sequence[int], policy: Policy) -> int:
@@ -343,11 +430,18 @@ def _blocks_needed(running: Sequence[_Running], policy: Policy, kv: Residents) -
 
 
 def _enter(
-    waiting: Sequence[_Running], running: Sequence[_Running], policy: Policy, now: int, kv: Residents | None
+    waiting: Sequence[_Running],
+    running: Sequence[_Running],
+    with_tool: Sequence[_Running],
+    policy: Policy,
+    now: int,
+    kv: Residents | None,
 ) -> list[_Running]:
     """The waiting requests that enter now, first come, first served: a row, a token and the gate are open to them."""
     newcomers = list[_Running]()
     needed = _blocks_needed(running, policy, kv) if kv else 0
+    if with_tool and policy.entry == Entry.WHEN_ALL_ENDED:
+        return []
     for one in _may_enter(waiting, running, policy, now):
         one.computed = kv.found_tokens(one.place, one.known) if kv else one.request.cached_prefix
         new = _hand_out(running, [*newcomers, one], policy).get(one, 0)

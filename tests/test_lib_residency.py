@@ -93,7 +93,7 @@ def test_what_is_computed_is_computed_once_but_for_what_was_lost(seed: int) -> N
 
 def test_the_recorded_preemption_comes_out() -> None:
     small, large = (walk(LONG, RECORDED, pool=pool) for pool in (SMALL, LARGE))
-    assert list(small.preemptions) == [Departure(small.preemptions[0].step, 3, 270, 1536 + 270 - 1)]
+    assert list(small.preemptions) == [Departure(small.preemptions[0].step, 3, 270, 1536 + 270 - 1, small.preemptions[0].at_ns)]
     assert small.preemptions[0].lost_tokens == 1805 == small.scheduled_tokens - large.scheduled_tokens
     assert (small.scheduled_tokens, large.scheduled_tokens) == (9993, 8188)
     assert (small.peak_blocks, large.peak_blocks) == (454, 512)
@@ -120,7 +120,7 @@ def test_a_user_who_goes_away_gives_back_the_blocks_when_the_step_is_done() -> N
 def test_a_user_who_goes_away_before_anything_came_leaves_no_times() -> None:
     load = [Request(0, 10, 50), Request(1, 10, 5, cancel_ns=2)]
     run = simulate(load, continuous(1))
-    assert run.cancellations == [Departure(1, 1, 0, 0)]
+    assert run.cancellations == [Departure(1, 1, 0, 0, int(run.start_of([1])[0]))]
     assert run.started_ns[1] == run.first_token_ns[1] == run.finish_ns[1] == run.ttft_ns[1] == run.queue_ns[1] == -1
     assert run.output_times_ns(1) == [] and run.longest_interval_ns[1] == 0
 

@@ -119,7 +119,7 @@ def test_a_gate_that_opens_as_what_would_be_found_is_taken_opens_in_the_fast_run
     ]
     setup = PoolSetup(14, 3, Gate.FIRST_CHUNK, findable=Findable.ONCE_DONE)
     for run in (loop(load, chunked(3, 1, 3), Fit(10, 1, 0), setup) for loop in (walk, simulate)):
-        assert run.preemptions == [Departure(14, 3, 3, 12)]
+        assert run.preemptions == [Departure(14, 3, 3, 12, int(run.start_of([14])[0]))]
         assert run.stays()[3] == [range(5, 14), range(16, 20)]  # two others still run, in decode
 
 
