@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lib import agent_replay, cancellation, dflash, file_budget
 from lib.acceptance import acceptance_by_position, count_positions
+from lib.checks import whole
 from lib.comparison import Comparison, Group, Model, Seen
 from lib.fast_forward import simulate
 from lib.kv_compression import RECORDED_POOL, RECORDED_REQUEST, element_bytes, stored_in
@@ -20,6 +21,7 @@ from lib.records import record
 from lib.residency import PoolSetup
 from lib.scheduling import Request, chunked
 from lib.speculation import at_every_position, expected_outputs
+from lib.step_time import MOST_TOKENS
 from lib.units import GIB
 
 # The formats of KV by their names in the records.
@@ -112,9 +114,9 @@ def _hits() -> Iterator[Comparison]:
         if row["prefix_cache_on"]:
             setup = agent_replay.Setup(blocks, interfering=row["interfering_requests_per_gap"])
             rounds = record("cache_replay").where(run=row["run"])
-            for round_, found in zip(rounds, agent_replay.replay(setup), strict=True):
-                what = f"{row['run']}, round {round_['round']}"
-                yield _counted(Group.HITS, what, "cache_replay", round_["hit_tokens"], "token", found)
+            for seen, found in zip(rounds, agent_replay.replay(setup), strict=True):
+                what = f"{row['run']}, round {seen['round']}"
+                yield _counted(Group.HITS, what, "cache_replay", seen["hit_tokens"], "token", found)
 
 
 class PoolRun(NamedTuple):
@@ -133,7 +135,8 @@ class PoolRun(NamedTuple):
         pool = stored_in(RECORDED_POOL, self.kv_format)
         blocks = pool.pool_bytes // pool.bytes_of(pool.page_tokens) - KEPT_BACK
         load = [Request(0, RECORDED_REQUEST.input_tokens, self.outputs)] * self.requests
-        policy = chunked(MOST_RUNNING, tokens_per_step, tokens_per_step)
+        limit = whole("tokens_per_step", tokens_per_step, at_least=MOST_RUNNING, at_most=MOST_TOKENS)
+        policy = chunked(MOST_RUNNING, limit, limit)
         return len(simulate(load, policy, pool=PoolSetup(blocks, pool.page_tokens)).preemptions)
 
 

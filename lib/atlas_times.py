@@ -33,7 +33,7 @@ STEP_TIMES: Mapping[Model, StepTime] = MappingProxyType(
 )
 
 
-def own_host(step_ms: float) -> LaunchBound:
+def _own_host(step_ms: float) -> LaunchBound:
     """The device model beside a host that takes as long as an experiment's own decode steps did."""
     return LaunchBound(round(step_ms * MS), device())
 
@@ -171,7 +171,7 @@ def _six_requests() -> Iterator[Comparison]:
             Request(round(one["planned_arrival_ms"] * MS), one["input_tokens"], one["output_tokens"])
             for one in record("six_request_replay").where(config=row["config"], trial=1)
         ]
-        for model, by in {**STEP_TIMES, Model.OWN_HOST: own_host(row["interval_median_ms"])}.items():
+        for model, by in {**STEP_TIMES, Model.OWN_HOST: _own_host(row["interval_median_ms"])}.items():
             run = simulate(load, chunked(len(load), budget, budget), by)
             lengths = [length for place in range(len(load)) for length in run.intervals_ns(place)]
             says = {
@@ -218,7 +218,7 @@ def _drafts() -> Iterator[Comparison]:
             seen(name, "first token", alone["ttft_median_ms"]),
             seen(name, "whole", alone["request_median_ms"]),
         )
-        for model, by in {**STEP_TIMES, Model.OWN_HOST: own_host(plain["step_median_ms"])}.items():
+        for model, by in {**STEP_TIMES, Model.OWN_HOST: _own_host(plain["step_median_ms"])}.items():
             run = simulate([Request(0, task["input_tokens"], task["output_tokens"])], policy, by)
             yield Comparison(first, model, int(run.ttft_ns[0]) / MS)
             yield Comparison(whole, model, run.total_ns / MS)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from lib.checks import InputError, finite, one_of
 from lib.clocks import Clock
 
+ROUNDING = 1e-12  # sums in floating point differ by less
+
 
 class Group(StrEnum):
     """What was measured together: times first, then counts."""
@@ -96,8 +98,8 @@ class Comparison:
 
     @property
     def error(self) -> float:
-        """(predicted - measured) / measured; infinite where nothing was measured but something predicted."""
-        if self.predicted == self.seen.value:
+        """(predicted - measured) / measured, 0 where they agree; infinite where only something was predicted."""
+        if math.isclose(self.predicted, self.seen.value, rel_tol=ROUNDING):
             return 0.0
         return self.predicted / self.seen.value - 1 if self.seen.value else math.inf
 

@@ -16,6 +16,8 @@ import lib
 from lib import (
     agent_replay,
     allotment,
+    atlas,
+    atlas_counts,
     attention,
     attention_error,
     bill,
@@ -25,6 +27,7 @@ from lib import (
     broken_engine,
     cancellation,
     codecs,
+    comparison,
     confirmed_state,
     context_edit,
     copy_on_write,
@@ -84,6 +87,9 @@ REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, ou
 
 # A call of each function that is right, from which one argument at a time is made wrong.
 RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
+    atlas.of_group: {"group": comparison.Group.DECODE},
+    atlas_counts.runs_that_come_out: {"tokens_per_step": 8192},
+    comparison.score: {"compared": atlas.of_group(comparison.Group.DECODE), "model": comparison.Model.FIT},
     bill.bill: {"schedule": SCHEDULE, "place": 0},
     latency.time_to_first_token: {"queue_s": 0.1, "prefill_s": 0.1},
     latency.request_time: {"ttft_s": 0.2, "intervals_s": (0.02, 0.03)},

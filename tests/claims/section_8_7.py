@@ -1,0 +1,128 @@
+"""Numbers of section 8.7 that the chapter does not print: what the models miss, record by record."""
+
+from collections.abc import Callable
+
+from lib import atlas_counts, atlas_times
+from lib.atlas import atlas, judged, of_group
+from lib.comparison import Comparison, Group, Model, score
+from tests.claims.claim import Claim
+
+FIT, DEVICE, HOST, OWN_HOST = Model.FIT, Model.DEVICE, Model.HOST, Model.OWN_HOST
+
+
+def found(group: Group, what: str, model: Model) -> Comparison:
+    (one,) = (one for one in of_group(group) if (one.seen.what, one.model) == (what, model))
+    return one
+
+
+def same(value: Callable[[], float], what: str, printed: str, unit: str, tolerance: float = 0) -> Claim:
+    return Claim(("8.7",), what, "computed", (printed,), unit, tolerance, value)
+
+
+def above(group: Group, what: str, model: Model, printed: str, tolerance: float = 0.5) -> Claim:
+    """By how many per cent a model lies above what was measured."""
+    return same(
+        lambda: found(group, what, model).error * 100, f"{group}, {what}: {model} above", printed, "%", tolerance
+    )
+
+
+def below(group: Group, what: str, model: Model, printed: str, tolerance: float = 0.5) -> Claim:
+    """By how many per cent it lies below."""
+    return same(
+        lambda: -found(group, what, model).error * 100, f"{group}, {what}: {model} below", printed, "%", tolerance
+    )
+
+
+def said(group: Group, what: str, model: Model, printed: str, tolerance: float) -> Claim:
+    one = found(group, what, model)
+    return same(
+        lambda: found(group, what, model).predicted, f"{group}, {what}, by {model}", printed, one.seen.unit, tolerance
+    )
+
+
+def seen(group: Group, what: str, model: Model, printed: str, tolerance: float) -> Claim:
+    one = found(group, what, model)
+    return Claim(
+        ("8.7",), f"{group}, {what}, measured", "measured", (printed,), one.seen.unit, tolerance,
+        lambda: found(group, what, model).seen.value,
+    )  # fmt: skip
+
+
+def middle(model: Model, group: Group | None = None) -> float:
+    return score(judged(of_group(group) if group else atlas()), model).middle * 100
+
+
+def counted() -> list[Comparison]:
+    return [one for one in atlas() if one.seen.clock is None]
+
+
+CLAIMS = (
+    same(lambda: len(atlas()), "comparisons", "436", "comparisons"),
+    same(lambda: len(counted()), "of counts", "113", "comparisons"),
+    same(lambda: sum(one.error == 0 for one in counted()), "of them exact", "109", "comparisons"),
+    same(lambda: len(atlas()) - len(counted()), "of times", "323", "comparisons"),
+    same(lambda: len(judged(atlas())), "of times not fitted to", "306", "comparisons"),
+    same(lambda: middle(FIT), "middle error of the fit", "24", "%", 0.5),
+    same(lambda: middle(DEVICE), "middle error of the device model", "13", "%", 0.5),
+    same(lambda: middle(HOST), "middle error of max(host, device)", "8", "%", 0.5),
+    same(lambda: middle(OWN_HOST), "the same with the host of each experiment", "11", "%", 0.5),
+    same(lambda: middle(Model.ADDED), "middle error of recorded parts added", "1.3", "%", 0.05),
+    same(lambda: middle(FIT, Group.DECODE), "the fit on decode steps", "2.5", "%", 0.05),
+    same(lambda: middle(DEVICE, Group.DECODE), "the device model on decode steps", "46", "%", 0.5),
+    below(Group.PREFILL, "4 x 2K", FIT, "15"),
+    below(Group.PREFILL, "64 x 2K", FIT, "19"),
+    below(Group.PREFILL, "4 x 2K", DEVICE, "1"),
+    below(Group.PREFILL, "64 x 2K", DEVICE, "6"),
+    above(Group.PREFILL, "1 x 8K, 6K of it cached", FIT, "4.8", 0.05),
+    below(Group.PREFILL, "64 x 8K, 6K of it cached", FIT, "16"),
+    below(Group.PREFILL, "64 x 8K, 6K of it cached", DEVICE, "16"),
+    said(Group.PREFILL, "64 x 2K", FIT, "5.23", 0.005),
+    seen(Group.PREFILL, "64 x 2K", FIT, "6.46", 0.005),
+    seen(Group.CHUNKS, "all 16", FIT, "481", 0.5),
+    said(Group.CHUNKS, "all 16", FIT, "769", 0.5),
+    said(Group.CHUNKS, "all 16", DEVICE, "426", 0.5),
+    above(Group.CHUNKS, "all 16", FIT, "60"),
+    below(Group.CHUNKS, "all 16", DEVICE, "11"),
+    seen(Group.DECODE, "64 x 8K, 6K of it cached", FIT, "41.2", 0.05),
+    said(Group.DECODE, "64 x 8K, 6K of it cached", Model.BOUND, "51.6", 0.05),
+    said(Group.DECODE, "64 x 8K, 6K of it cached", Model.READ_ONCE, "19.7", 0.05),
+    above(Group.DECODE, "64 x 8K, 6K of it cached", Model.BOUND, "25"),
+    below(Group.DECODE, "64 x 8K, 6K of it cached", FIT, "28"),
+    above(Group.DECODE, "64 x 8K, 6K of it cached", DEVICE, "93"),
+    below(Group.BATCHES, "16 x 8K, 6K of it cached, whole", Model.ADDED, "1.3", 0.05),
+    said(Group.BATCHES, "16 x 8K, 6K of it cached, whole", Model.ADDED, "9.01", 0.005),
+    seen(Group.BATCHES, "16 x 8K, 6K of it cached, whole", Model.ADDED, "9.13", 0.005),
+    below(Group.BATCHES, "64 x 2K, interval", FIT, "10"),
+    seen(Group.SIX, "middle interval, 512 a step", FIT, "12.9", 0.05),
+    said(Group.SIX, "middle interval, 512 a step", FIT, "26.4", 0.05),
+    said(Group.SIX, "middle interval, 512 a step", DEVICE, "14.1", 0.05),
+    above(Group.SIX, "middle interval, 512 a step", FIT, "104"),
+    above(Group.SIX, "slowest request, 512 a step", FIT, "60"),
+    below(Group.SIX, "slowest request, 512 a step", DEVICE, "15"),
+    above(Group.AGENT, "pool6gib_cache_off, rounds", FIT, "49"),
+    below(Group.AGENT, "pool6gib_cache_off, rounds", HOST, "6"),
+    below(Group.AGENT, "pool6gib, rounds", FIT, "3"),
+    seen(Group.DRAFTS, "long_lookup, first token", FIT, "129.4", 0.05),
+    said(Group.DRAFTS, "long_lookup, first token", FIT, "208.1", 0.05),
+    said(Group.DRAFTS, "long_lookup, first token", HOST, "130.0", 0.05),
+    said(Group.DRAFTS, "long_lookup, first token", OWN_HOST, "111.6", 0.05),
+    above(Group.DRAFTS, "short_math, whole, drafts of 7", Model.ADDED, "2.3", 0.05),
+    above(Group.RETRIES, "new documents", Model.RETRY_RULE, "21"),
+    above(Group.OUTPUTS, "drafts of 7", Model.BY_POSITION, "0"),
+    below(Group.OUTPUTS, "drafts of 7", Model.ONE_RATE, "6"),
+    below(Group.OUTPUTS, "drafts of 15", Model.ONE_RATE, "2"),
+    below(Group.BYTES, "read by one layer, bf16_kv", Model.COUNT, "0.06", 0.005),
+    below(Group.BYTES, "read by one layer, fp8_kv_default", Model.COUNT, "0.13", 0.005),
+    same(lambda: len(atlas_counts.pool_runs()), "runs of equal requests in a pool", "20", "runs"),
+    same(
+        lambda: atlas_counts.runs_that_come_out(atlas_counts.INFERRED_TOKENS_PER_STEP),
+        "of them with as many preemptions, 8192 tokens a step", "20", "runs",
+    ),
+    same(lambda: atlas_counts.runs_that_come_out(4096), "the same with 4096", "18", "runs"),
+    same(lambda: atlas_counts.runs_that_come_out(512), "the same with 512", "8", "runs"),
+    same(lambda: atlas_counts.INFERRED_TOKENS_PER_STEP, "tokens a step, inferred", "8192", "token"),
+    same(lambda: atlas_counts.MOST_RUNNING, "most requests running there", "24", "requests"),
+    same(lambda: atlas_counts.FORCED_OUTPUTS, "outputs forced there", "64", "token"),
+    same(lambda: atlas_times.SWEEP_TOKENS_PER_STEP, "tokens a step of the sweep", "4096", "token"),
+    same(lambda: atlas_times.DRAFTS_TOKENS_PER_STEP, "tokens a step where drafts were tried", "512", "token"),
+)  # fmt: skip
