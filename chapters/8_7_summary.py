@@ -32,10 +32,22 @@
 #
 # **Right and in time.** None of these numbers is a goal. The goal is requests answered correctly before their deadline, per second, per joule (8.6).
 #
-# Each technique saves one thing and adds another. The left column of the table in 8.0, once more, with what it came to for the sixteen long requests:
+# Each technique saves one thing and adds another. What it came to for the sixteen long requests, alone and one upon another:
 
 # %%
-TABLE
+from figures.tables import Table
+from lib.serving import CONFIGURATIONS, needs
+from lib.units import shown
+
+a, b, c, d = map(needs, CONFIGURATIONS)
+steps = {"share the prefix": (a, b), "q8_0 instead": (a, c), "then add drafts": (b, d)}
+rows = []
+for name, (before, after) in steps.items():
+    both = before, after
+    memory = " → ".join(shown(one.memory_bytes, "GiB", 1) for one in both)
+    total = " → ".join(shown(one.total_s, "s", 1) for one in both)
+    rows.append((name, memory, total, f"{before.rounds} → {after.rounds}"))
+Table(("", "memory", "all done", "rounds"), rows)
 
 # %% [markdown]
 # Sharing the prefix made sixteen requests fit. It did not make them punctual: one output a step, 255 steps, and no step on this card is shorter than the host needs to submit it. Only fewer steps helped. With half the memory none of the four configurations is left, and with outputs of 16 tokens drafts hardly matter. The choice changed whenever an input did, and each time a count of bytes, of time or of steps says why.
@@ -48,19 +60,59 @@ TABLE
 # **First: how many requests' state the instance can hold**, for a card, a format and a length. Counted, in the pool of 8.0:
 
 # %%
-STATES
+from lib.kv_compression import POOL, stored_in
+from lib.memory import RequestShape
+from lib.quantization import BF16, FP8, Q4_0, Q8_0
+
+formats = BF16, FP8, Q8_0, Q4_0
+rows = []
+for tokens in (2048, 8192, 32768):
+    request = RequestShape(tokens, 256)
+    fit = [stored_in(POOL, kind).requests_that_fit(request) for kind in formats]
+    rows.append((tokens, *fit))
+Table(("tokens in", *(kind.name for kind in formats)), rows)
 
 # %% [markdown]
 # **Second: how fast prefill and decode work**, each by its own unit: new tokens a second, and steps of a request a second. Measured, engine:
 
 # %%
-RATES
+from lib.efficiency import Condition, batches, measured
+
+rows = []
+for condition in Condition:
+    for one in (measured(condition, batch) for batch in batches(condition)):
+        rates = [f"{rate:,.0f}" for rate in (one.prefill_rate, one.decode_rate)]
+        rows.append((one.batch, one.context, one.cached, *rates))
+head = "batch", "context", "of it cached", "new tokens a second", "calls a second"
+Table(head, rows)
 
 # %% [markdown]
-# **Third: how long a request takes as the batch and the arrival rate grow.** Measured, client; first with all submitted together, then as they arrive:
+# **Third: how long a request takes as the batch and the arrival rate grow.** Measured, client. First with all of a batch submitted together, 2048 tokens in and 256 out:
 
 # %%
-LATENCY
+from lib.records import record
+
+sweep = record("batch_sweep").where(input_kind="2k_independent")
+columns = {
+    "batch": "batch_requests",
+    "first output, ms": "ttft_median_ms",
+    "then one every, ms": "mean_output_interval_median_ms",
+}
+Table.of(sweep, columns, digits={name: 1 for name in list(columns)[1:]})
+
+# %% [markdown]
+# Then as they arrive, in the 336 requests of 8.6.2 (medians of three windows):
+
+# %%
+from lib.service_record import CONDITIONS, DEADLINE_S, middle
+
+rows = []
+for each in CONDITIONS:
+    stay = middle(each, lambda one: one.window.mean_stay_s)
+    good = middle(each, lambda one: one.window.goodput(DEADLINE_S))
+    rate = f"{each.arrivals_per_s}/s" if each.arrivals_per_s else "together"
+    rows.append((each.admission, rate, shown(stay, "s", 2), f"{good:.2f}"))
+Table(("admission", "arrivals", "mean stay", "goodput, /s"), rows, left=("arrivals",))
 
 # %% [markdown]
 # ## Test yourself
@@ -102,7 +154,7 @@ self_test()
 #
 # - Tri Dao and others, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, NeurIPS 2022
 # - Joshua Ainslie and others, *GQA: training generalized multi-query transformer models from multi-head checkpoints*, EMNLP 2023
-# - DeepSeek-AI, technical reports of DeepSeek-V2 (2024), V3 (2024), V4 and V4.1 (2026)
+# - DeepSeek-AI, *Technical reports of DeepSeek-V2 (2024), V3 (2024), V4 and V4.1 (2026)*
 # - Kimi Team, *Kimi Linear: an expressive, efficient attention architecture*, 2025
 # - Rui Pan and others, *Marconi: prefix caching for the era of hybrid LLMs*, MLSys 2025
 #

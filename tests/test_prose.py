@@ -15,12 +15,13 @@ CHAPTERS = Path(__file__).parents[1] / "chapters"
 SCRIPTS = sorted(CHAPTERS.glob("8_*.py"))
 SHORT_LIST = tomllib.loads((Path(__file__).parent / "claims" / "prose.toml").read_text(encoding="utf-8"))
 
-# What is no number: the counting of lists, code, targets of links, names, numbers of sections, figures and chapters.
+# What is no number: the counting of lists, code, targets of links, names, numbers of sections, figures and
+# chapters, references.
 NOT_NUMBERS = re.compile(
     r"```.*?```|`[^`]*`|\]\([^)]*\)|\$\$.*?\$\$|\$[^$]*\$"
     r"|Qwen3-8B|RTX PRO 6000|M2 Max|BF16|FP32|FP8|q8_0|q4_0|Q2_K"
     r"|\b8\.\d(\.\d)?\b|\b(figure|experiment|exercise)s? 8-\d+"
-    r"|\bchapters? \d+( and \d+)?|^\d+\. ",
+    r"|\bchapters? \d+( and \d+)?|^\d+\. |^- [^*\n]+, \*[^*\n]+\*[^\n]*",
     flags=re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 NUMERAL = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:K\b)?")
