@@ -3,7 +3,7 @@
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from threading import RLock
 from typing import Any
@@ -175,7 +175,7 @@ class Explorer:
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
         }
-        named = buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
+        named = buttons({name: partial(self._try, values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]

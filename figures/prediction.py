@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 
 import ipywidgets as widgets
@@ -22,7 +23,7 @@ class Prediction:
         self._verdict = spare_lines(max(len(question.verdict(choice)) for choice in question.choices))
         self.rows: tuple[widgets.Widget, ...] = (
             widgets.HTML(paragraph(f"<b>{escape(lead)}</b> {escape(question.text)}")),
-            buttons({choice: lambda choice=choice: judge(choice) for choice in question.choices}),
+            buttons({choice: partial(judge, choice) for choice in question.choices}),
             self._verdict,
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -266,7 +267,7 @@ class SelfTest:
     def __init__(self) -> None:
         self.asked = tuple(ask() for ask in QUESTIONS)
         self.predictions = tuple(
-            Prediction(each.question, f"{number}.", lambda choice, place=number - 1: self.judge(place, choice))
+            Prediction(each.question, f"{number}.", partial(self.judge, number - 1))
             for number, each in enumerate(self.asked, start=1)
         )
         rows = [row for prediction in self.predictions for row in prediction.rows]
