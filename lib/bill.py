@@ -36,7 +36,7 @@ class Bill:
 def bill(schedule: Schedule, place: int) -> Bill:
     """What one request of a schedule spent its time on, from its arrival to its last output.
 
-    All before its first step is queue. What a tool takes is booked to the tool, whatever is computed meanwhile; from its
+    All before its first step is queue. What a tool takes is booked to it, whatever is computed meanwhile, and from its
     return to the step in which the request has a row again it queues. Each other step is built up by the schedule's own
     model of step times: the request's own part first, at the price that it would have alone, then the others in decode,
     then each other prompt; each is booked what it adds. Making drafts comes ahead of that and serves all who have one,

@@ -1,7 +1,7 @@
 """The KV of a run in a paged pool: who may enter, what each request holds, and what it gives back.
 
-`PoolSetup` says which pool and which rule of admission; `Residents` keeps the sequences of the requests that hold KV:
-those with a row, and those that wait for a tool. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
+`PoolSetup` says which pool and which rule of admission; `Residents` keeps the sequences of the requests that hold KV,
+as they have a row or wait for a tool. The loops of `lib.scheduling` and `lib.fast_forward` decide, this keeps account.
 """
 
 from abc import ABC, abstractmethod

@@ -329,12 +329,17 @@ class Schedule:
         for lost in reversed(self.preemptions):
             ends[lost.place].insert(0, lost.step)
         found: list[list[range]] = [[] for _ in self.requests]
+        for step, part in self.prompt_parts():
+            mine = found[part.place]
+            if not mine or mine[-1].stop <= step:
+                mine.append(range(step, ends[part.place][len(mine)]))
+        return found
+
+    def prompt_parts(self) -> Iterator[tuple[int, Part]]:
+        """The parts of prompts, also of those computed once more, each with its step."""
         for step, stretch in zip(self._first_steps.tolist(), self.stretches, strict=True):
             for part in stretch.prompts:
-                mine = found[part.place]
-                if not mine or mine[-1].stop <= step:
-                    mine.append(range(step, ends[part.place][len(mine)]))
-        return found
+                yield step, part
 
     def rows_by_step(self) -> list[tuple[int | None, ...]]:
         """Who has each row in each step; whoever enters takes the first free row."""
