@@ -40,6 +40,8 @@ _DOT: dict[str, Any] = {
     "markeredgewidth": style.LINE_PT, "zorder": 4,
 }  # fmt: skip
 
+_SIMULATED: dict[str, Any] = style.look("queue") | {"facecolor": style.PAPER}
+
 
 class Counted(StrEnum):
     """What a bar counts."""
@@ -154,7 +156,7 @@ def service_windows(
         for place, condition in zip(places, CONDITIONS, strict=False):
             _draw_bar(axes, case, place, windows_at(condition), style.look(ROLE[case.counted]))
         if case.simulated:
-            _draw_bar(axes, case, places[-1], case.simulated, style.look(ROLE[case.counted]) | {"hatch": "////"})
+            _draw_bar(axes, case, places[-1], case.simulated, _SIMULATED)
         admission = text[Simulate(simulate).name.lower()]
         has_rate = case.simulated and simulate != Simulate.ALL_AT_ONCE
         _name_bars(axes, places, text, f"{rate_per_s:g}/s" if has_rate else "")
@@ -182,9 +184,10 @@ def _draw_bar(axes: Axes, case: Case, place: float, windows: tuple[Window, ...],
         axes.plot([left, left, right, right], outline, linewidth=style.LINE_PT, **style.line("weights"))
     begin, end = axes.get_xlim()
     apart = DOTS_APART_PT / WIDTH_PT * (end - begin)
-    axes.plot([place + (number - 1) * apart for number in range(len(values))], values, **_DOT)
-    above = place, max(*values, height)
-    axes.annotate(f"{height:.2f}", above, (0, VALUE_ABOVE_PT), textcoords="offset points", ha="center")
+    axes.plot([place + (number - 1) * apart for number in range(len(values))], values, clip_on=False, **_DOT)
+    above, on_paper = (place, max(*values, height)), {"facecolor": style.PAPER, "linewidth": 0, "pad": 0.5}
+    how: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "bbox": on_paper}
+    axes.annotate(f"{height:.2f}", above, (0, VALUE_ABOVE_PT), **how)
 
 
 def _name_bars(axes: Axes, places: list[float], text: Mapping[str, str], simulated_rate: str) -> None:
@@ -318,8 +321,8 @@ def _ask_what_more_requests_complete() -> Question:
     answer, double, four_times = (f"about {value:.2g}" for value in (after, 4, 4 * before))
     assert abs(after / before - 1) < 0.05 and abs(simulated / after - 1) < 0.05
     return Question(
-        text=f"With continuous batching and 4 arrivals a second, {before:.2f} requests a second are completed. And with "
-        "16 arrivals a second?",
+        text=f"With continuous batching and 4 arrivals a second, {before:.2f} requests a second are completed. How many "
+        "at 16 arrivals?",
         choices=(answer, double, four_times),
         answer=answer,
         reveals={"simulate": Simulate.CONTINUOUS, "rate_per_s": 16.0},
@@ -349,13 +352,13 @@ def _ask_about_a_later_deadline() -> Question:
     assert hidden < six[0] / 4
     answer = "no"
     return Question(
-        text=f"With continuous batching and a deadline of {DEADLINE_S} s, 16 arrivals a second give {three[1]:.2f} good "
-        f"answers a second, and 4 give {three[0]:.2f}. Let users wait {LATE_DEADLINE_S:g} s: is 16/s still worse?",
+        text=f"With continuous batching and a deadline of {DEADLINE_S} s, 16 arrivals a second give {three[1]:.2f} "
+        f"good answers a second, and 4 give {three[0]:.2f}. Let users wait {LATE_DEADLINE_S:g} s: is 16/s still worse?",
         choices=("yes, by as much", "yes, but by less", answer),
         answer=answer,
         reveals={"deadline_s": LATE_DEADLINE_S},
-        because=f"{six[1]:.2f} at 16/s, {six[0]:.2f} at 4/s: the longest of these requests took {longest:.2f} s (client), "
-        f"so none is late. But a window ends after {RECORDED_REQUESTS} requests, before the queue is long: with "
+        because=f"{six[1]:.2f} at 16/s, {six[0]:.2f} at 4/s: the longest of these requests took {longest:.2f} s "
+        f"(client), so none is late. But a window ends after {RECORDED_REQUESTS} requests, before the queue is long: with "
         f"{LONG_WINDOW} of them at 4/s the simulator finds {hidden:.2f}. There is a button for that.",
     )
 
