@@ -51,7 +51,7 @@ def simulated_window(
     once, none otherwise, what is outside, and where the gateway lets nobody in.
     """
     way, count = one_of("admission", admission, Admission), whole("requests", requests, 1, MOST_REQUESTS)
-    first = whole("number", number, 1, len(ORDERS)) - 1
+    whole("number", number, 1, len(ORDERS))
     if (rate_per_s is None) != (way == Admission.ALL_AT_ONCE):
         raise InputError("rate_per_s", rate_per_s, "None where all come at once, else a number of arrivals a second")
     by_chance = one_of("arrivals", arrivals, Arrivals) == Arrivals.POISSON
@@ -59,9 +59,18 @@ def simulated_window(
         times = at_once(count)
     else:
         times = poisson(rate_per_s, count, number) if by_chance else even(rate_per_s, count)
+    return serve(tasks_of(count, number), times, way, refuse_beyond_s)
+
+
+def tasks_of(requests: int, number: int = 1) -> tuple[str, ...]:
+    """The tasks of a window in order: the recorded orders in turn, beginning with that of window `number`.
+
+    Raises InputError for numbers outside.
+    """
+    count, first = whole("requests", requests, 1, MOST_REQUESTS), whole("number", number, 1, len(ORDERS)) - 1
     blocks = -(-count // RECORDED_REQUESTS)
     tasks = chain.from_iterable(ORDERS[(first + block) % len(ORDERS)] for block in range(blocks))
-    return serve(tuple(islice(tasks, count)), times, way, refuse_beyond_s)
+    return tuple(islice(tasks, count))
 
 
 @dataclass(frozen=True)
