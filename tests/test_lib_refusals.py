@@ -37,6 +37,7 @@ from lib import (
     five_requests,
     float_formats,
     four_requests,
+    goodput,
     greedy_check,
     kv_compression,
     latency,
@@ -282,6 +283,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
     codecs.fp8: {"scale": 0.5},
     attention_error.attention_error: {"data": attention_error.Data.NORMAL},
+    goodput.completion_throughput: {"completed": 16, "length_s": 8.0},
+    goodput.goodput: {"correct": (True, False), "in_time": (True, True), "length_s": 8.0},
+    goodput.energy_per_qualified: {"energy_j": 4500.0, "qualified": 7},
+    goodput.gpu_time_per_qualified: {"gpu_s": 9.0, "qualified": 16},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -421,6 +426,10 @@ ZERO_MAKES_NO_SENSE = (
     (float_formats.encode_e4m3, "scale"),
     (float_formats.decode_e4m3, "scale"),
     (codecs.fp8, "scale"),
+    (goodput.completion_throughput, "length_s"),
+    (goodput.goodput, "length_s"),
+    (goodput.energy_per_qualified, "qualified"),
+    (goodput.gpu_time_per_qualified, "qualified"),
 )
 
 
