@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.admissions import ADMISSION_EXPLORATION, admission
 from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.answer_grids import (
@@ -153,6 +154,7 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
 )  # fmt: skip
 
