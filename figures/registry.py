@@ -47,6 +47,7 @@ from figures.schedules import (
     schedule_of_four,
 )
 from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
+from figures.service_windows import COMPLETION_EXPLORATION, GOODPUT_EXPLORATION, Counted, service_windows
 from figures.snapshots import SNAPSHOTS_EXPLORATION, resume_from_snapshot
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
@@ -154,6 +155,10 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry("8-33", "completion-throughput", "8.6.2", service_windows, COMPLETION_EXPLORATION),
+    Entry(
+        "8-34", "goodput", "8.6.2", service_windows, GOODPUT_EXPLORATION, {"slug": "goodput", "counted": Counted.GOOD}
+    ),
     Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
 )  # fmt: skip
