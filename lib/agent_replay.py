@@ -29,7 +29,7 @@ from lib.records import record
 from lib.residency import PoolSetup
 from lib.schedule import MOST_NS, Schedule
 from lib.scheduling import Request, chunked
-from lib.step_time import FIT, step_plan
+from lib.step_time import FIT, StepTime, step_plan
 
 BLOCK_TOKENS, TOKEN_BUDGET = 16, 512
 OUTPUTS = 1  # of each request
@@ -147,11 +147,14 @@ def time_to_make(first: int, beyond: int) -> float:
 _worth = lru_cache(2 * MOST_INTERFERING_TOKENS)(time_to_make)  # one replay asks for what another has asked for
 
 
-def first_token_ns(tokens: int, found: int = 0) -> int:
-    """Ns until the first output of a prompt that has the engine to itself, so many of its tokens found (clock: fit)."""
+def first_token_ns(tokens: int, found: int = 0, step_time: StepTime = FIT) -> int:
+    """Ns until the first output of a prompt that has the engine to itself, so many of its tokens found.
+
+    The clock is that of the step time, by default the fit.
+    """
     beyond = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS)
     start = whole("found", found, at_most=beyond - 1)
-    return sum(FIT(step_plan((min(TOKEN_BUDGET, beyond - at), at))) for at in range(start, beyond, TOKEN_BUDGET))
+    return sum(step_time(step_plan((min(TOKEN_BUDGET, beyond - at), at))) for at in range(start, beyond, TOKEN_BUDGET))
 
 
 class Recorded(NamedTuple):
