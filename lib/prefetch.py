@@ -188,7 +188,7 @@ CLOCK = {StepKind.DECODE: Clock.ENGINE, StepKind.PREFILL: Clock.FIT}
 def plain_step_ns(
     kind: StepKind, requests: int = 1, prompt_tokens: int = SHORT_CHAT.input_tokens, prefill: StepTime = FIT
 ) -> int:
-    """The time of a step without offload: decode of so many short requests, or one prefill by the fit (or another model).
+    """The time of a step without offload: decode of so many short requests, or one prefill, by the fit unless told.
 
     Decode takes what was recorded, or what lies between two recorded batches; `is_recorded` tells which. Source: record
     step_efficiency (clock: engine); section 8.2.2 (clock: fit).
