@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from figures import style
+from figures import machine, style
 from figures.chunks import NOT_RECORDED
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import round_above, ticks_below, ticks_left
@@ -202,7 +202,8 @@ def agent_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What the rounds find and what they take, at the settings of `agent_rounds`."""
     setup, _ = _drawn(**settings)
     found = _found(setup)
-    times = [first_token_ns(one.tokens, hit) / NS for one, hit in zip(rounds(), found, strict=True)]
+    by = machine.fit()
+    times = [first_token_ns(one.tokens, hit, by) / NS for one, hit in zip(rounds(), found, strict=True)]
     run = next((one for one in _recorded(setup) if one.setup == setup), None)
     # Where the edge is by another order depends on the size of a block, too.
     by_which = "" if setup.order == Order.LEAST_RECENTLY_USED else ", by last use"

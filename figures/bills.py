@@ -8,7 +8,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout
 from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, write
@@ -98,7 +98,7 @@ def the_bill(
 
 def _schedule(policy: Batching, chunk: int, max_running: int) -> Schedule:
     rows = rows_for_four(max_running)
-    return simulate(example.four_requests(), example.policy_of(policy, max_running=rows, chunk=chunk))
+    return simulate(example.four_requests(), example.policy_of(policy, max_running=rows, chunk=chunk), machine.fit())
 
 
 def bill_readouts(*, request: str, **settings: Any) -> tuple[Readout, ...]:

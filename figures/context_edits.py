@@ -19,7 +19,7 @@ from figures.words import words
 from lib import context_edit as example
 from lib.checks import one_of, whole
 from lib.context_edit import Edit, Turn, append, break_even, rewrite, summarise, turns
-from lib.step_time import NS
+from lib.step_time import NS, StepTime
 
 MOST_APPENDED, MOST_SUMMARY, MOST_FURTHER = 4096, 4096, 50
 BLOCKS = (1, 16, 64, 256)
@@ -51,21 +51,21 @@ class Ways:
 
     def seconds(self, edit: Edit) -> float:
         """Time of all turns of a way."""
-        return sum(turn.time_ns for turn in _turns(edit, self.further, self.step_time)) / NS
+        return sum(turn.time_ns for turn in _turns(edit, self.further, model_of(self.step_time))) / NS
 
     def carried(self, edit: Edit) -> int:
         """Tokens in KV after the last turn."""
-        return _turns(edit, self.further, self.step_time)[-1].carried
+        return _turns(edit, self.further, model_of(self.step_time))[-1].carried
 
 
 @lru_cache(256)
-def _turns(edit: Edit, further: int, step_time: StepModel) -> tuple[Turn, ...]:
-    return turns(edit, further, model_of(step_time))
+def _turns(edit: Edit, further: int, step_time: StepTime) -> tuple[Turn, ...]:
+    return turns(edit, further, step_time)
 
 
 @lru_cache(256)
-def _pays(summarised: Edit, kept: Edit, step_time: StepModel, in_time: bool) -> str:
-    after = break_even(summarised, kept, _time_ns if in_time else _carried, model_of(step_time))
+def _pays(summarised: Edit, kept: Edit, step_time: StepTime, in_time: bool) -> str:
+    after = break_even(summarised, kept, _time_ns if in_time else _carried, step_time)
     if after is None:
         return f"not in {example.MOST_TURNS:,}"
     return "1 turn" if after == 1 else f"{after:,} turns"
@@ -238,8 +238,8 @@ def edits_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("all turns: append", ways.seconds(kept), "s", 2, clocks),
         Readout("all turns: rewrite", ways.seconds(changed), "s", 2, clocks),
         Readout("all turns: summary", ways.seconds(short), "s", 2, clocks),
-        Readout("summary pays in KV after", _pays(short, kept, ways.step_time, in_time=False)),
-        Readout("summary pays in time after", _pays(short, kept, ways.step_time, in_time=True)),
+        Readout("summary pays in KV after", _pays(short, kept, model_of(ways.step_time), in_time=False)),
+        Readout("summary pays in time after", _pays(short, kept, model_of(ways.step_time), in_time=True)),
     )
 
 

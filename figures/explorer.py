@@ -4,13 +4,15 @@ import base64
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from html import escape
 from threading import RLock
 from typing import Any
 
 import ipywidgets as widgets
 
-from figures import page, registry
+from figures import machine, page, registry
 from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
 from figures.prediction import WIDGET_VIEW, Prediction, buttons, paragraph, spare_lines
 from figures.tables import Table
@@ -52,7 +54,8 @@ class Explorer:
         self.controls = controls_of(entry.draw)
         self.book = book_values(entry.draw, entry.arguments)
         self._refuse_unknown(settings)
-        self.settings = self.book | dict(settings)
+        self._start = machine.starts_of(self.book, entry.slug)
+        self.settings = self._start | dict(settings)
         # JupyterLab hands moved controls and pressed buttons to different threads of the kernel.
         self._turn = RLock()
         self.question: Question = entry.exploration.question()
@@ -64,16 +67,22 @@ class Explorer:
         self._prediction = Prediction(self.question, "Before you move anything.", self.predict)
         self._prediction.rows[0].value += _KEYS_STAY
         self._line = spare_lines(1)
+        self._machine = widgets.HTML()
+        longest = max(len(self.question.verdict(choice)) for choice in self.question.choices)
+        lines = 1, math.ceil(longest / CHARACTERS_A_LINE)
+        self._line, self._verdict = (widgets.HTML(layout={"min_height": f"{4 + 20 * count}px"}) for count in lines)
         self._frame = widgets.Box([self._picture, self._refusal])
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
         self._draw()
-        at_book = self.settings == self.book
+        at_book = self.settings == self.book and machine.is_books(entry.slug)
         self._began: tuple[bytes, str, tuple[Readout, ...], bool] = self.png, self.sentence, self.readouts, at_book
+        self._began_clocks = tuple(map(self._clock_of, self.readouts))
         self._view = self._lay_out()
         self._listening = True
         for name, widget in self.widgets.items():
             widget.observe(lambda _, name=name: self._moved(name), names="value")
+        machine.watch(self)
 
     @property
     def png(self) -> bytes:
@@ -109,12 +118,23 @@ class Explorer:
         with self._turn:
             self._prediction.say(verdict)
             self.move(**self.book | dict(self.question.reveals))
+            self._verdict.value = _paragraph(escape(verdict))
+            self.move(**self._start | dict(self.question.reveals))
         return verdict
+
+    def redraw(self) -> None:
+        """Draw for the machine as it is now; a control that stands where the old one began goes where this begins."""
+        with self._turn:
+            before, self._start = self._start, machine.starts_of(self.book, self.entry.slug)
+            began = [name for name, value in before.items() if self.settings[name] == value]
+            self.move(**{name: self._start[name] for name in began})
 
     def _try(self, settings: Mapping[str, Any]) -> None:
         with self._turn:
             self._prediction.say()  # it was said of another picture
             self.move(**settings)
+            self._verdict.value = ""  # it was said of another picture
+            self.move(**self._start | dict(settings))
 
     def _refuse_unknown(self, settings: Mapping[str, Any]) -> None:
         for name in settings:
@@ -136,8 +156,9 @@ class Explorer:
         before = self.png, tuple(map(str, self.readouts))
         self._refused = self._still = ""
         try:
-            readouts = self.entry.exploration.readouts(**dict(self.entry.arguments) | self.settings)
-            picture = page.screen_png(self.entry.figure(**self.settings))
+            with machine.drawn_for(machine.readers(self.entry.slug)):
+                readouts = self.entry.exploration.readouts(**dict(self.entry.arguments) | self.settings)
+                picture = page.screen_png(self.entry.figure(**self.settings))
         except InputError as error:
             control = self.controls.get(error.parameter)
             where = f' (the control "{control.label}")' if control and control.label != error.parameter else ""
@@ -149,7 +170,8 @@ class Explorer:
             self._keep_height(picture)
             self.readouts, self._picture.value = readouts, picture
             if moved and before == (picture, tuple(map(str, readouts))):
-                reason = self.entry.exploration.why_still(moved, self.settings)
+                with machine.drawn_for(machine.readers(self.entry.slug)):
+                    reason = self.entry.exploration.why_still(moved, self.settings)
                 label = self.controls[moved].label
                 self._still = reason or f"At these settings, moving {label} changes nothing that is shown here."
         finally:
@@ -170,17 +192,31 @@ class Explorer:
         self._refusal.value = f"<div style='line-height:1.5;{box};{height}'>{escape(self._refused)}</div>"
         self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
         self._line.value = paragraph(escape(self._still))
+        self._machine.value = _paragraph(escape(told)) if (told := machine.line(self.entry.slug)) else ""
+        self._machine.layout.display = None if told else "none"
+        now = None if self._refused else self.readouts
+        self._table.value = _readout_table(now, self._book_readouts, self._clock_of)
+        self._line.value = _paragraph(escape(self._still))
+
+    def _clock_of(self, readout: Readout) -> str:
+        return machine.clock_of(readout.clock, self.entry.slug)
 
     def _lay_out(self) -> widgets.VBox:
         starts = {"the book's values": self.book} | {
             name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
         }
         named = buttons({name: partial(self._try, values) for name, values in starts.items()}, "Try:")
+        asked = f"<b>Before you move anything.</b> {escape(self.question.text)}"
+        ask = widgets.HTML(_paragraph(asked) + _KEYS_STAY)
+        choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
+        starts = {"the book's values": dict[str, Any]()} | dict(self.entry.exploration.settings)
+        named = _buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]
         more = [widgets.Accordion([_grid(hidden)], titles=("more",))] if hidden else []
         rows = [*self._prediction.rows, named, shown, *more, self._frame, self._line, self._table]
+        rows = [ask, choices, self._verdict, named, shown, *more, self._machine, self._frame, self._line, self._table]
         return widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
 
     @cached_property
@@ -190,7 +226,7 @@ class Explorer:
         if sentence:
             return {"text/plain": sentence}, {}
         title = self.entry.title + (" at the book's values" if at_book else "")
-        rows = [(readout.label, readout, readout.clock) for readout in readouts]
+        rows = [(readout.label, readout, clock) for readout, clock in zip(readouts, self._began_clocks, strict=True)]
         text = repr(Table((title, "", _clock_head(readouts)), rows, left=("clock",)))
         picture = base64.b64encode(page.palette_png(png)).decode("ascii")
         alt = (
@@ -247,13 +283,13 @@ def _grid(children: Sequence[widgets.Widget]) -> widgets.GridBox:
     )
 
 
-def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout]) -> str:
+def _readout_table(now: Sequence[Readout] | None, book: Sequence[Readout], clock_of: Callable[[Readout], str]) -> str:
     """Now, the book's value, the change and the clock of each read-out; dashes for now while there is no picture."""
     if now is None:
         rows: list[Sequence[object]] = [(there.label, "–", there, "–", "") for there in book]
     else:
         pairs = zip(now, book, strict=True)
-        rows = [(here.label, here, there, here.change_from(there), here.clock) for here, there in pairs]
+        rows = [(here.label, here, there, here.change_from(there), clock_of(here)) for here, there in pairs]
     head = ("", "now", "book", "change", _clock_head(book))
     return paragraph(Table(head, rows, left=("clock",), least_px=CHANGE_PX, names_percent=NAMES_PERCENT)._repr_html_())
 

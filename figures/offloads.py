@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import FINER, round_above, round_ticks, ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
@@ -19,7 +19,7 @@ from lib.memory import KvPool
 from lib.offload import EVERY, NVLINK, PCIE, REQUESTS_TOGETHER, Offload, Part, bytes_of_set, decode_steps, every_nth
 from lib.prefetch import CLOCK, Prefetch, StepKind, hiding_link, hiding_prompt, is_recorded, plain_step_ns, prefetch
 from lib.prefix_value import transfer_time
-from lib.step_time import FIT, NS
+from lib.step_time import NS
 from lib.units import GB, MIB, shown
 
 Every = Annotated[int, Slider("every n-th layer, n", 2, 12, 1)]
@@ -214,7 +214,9 @@ def step_at(
 ) -> Prefetch:
     """A step that the figure's parameters describe, with its copies."""
     decode_steps(SHORT_CHAT.output_tokens, tokens_per_step)
-    return prefetch(offload_of(every, buffers), plain_step_ns(kind, requests, prompt_tokens), link_bytes_s)
+    return prefetch(
+        offload_of(every, buffers), plain_step_ns(kind, requests, prompt_tokens, machine.fit()), link_bytes_s
+    )
 
 
 def _draw_pair(axes: Axes, low: float, one: Prefetch) -> None:
@@ -266,7 +268,7 @@ def who_waits(one: Prefetch) -> str:
 
 def hidden_from(one: Prefetch, link_bytes_s: int) -> tuple[Readout, Readout]:
     """The link from which on this step hides all copies, and the prompt whose prefill hides those over this link."""
-    prompt = hiding_prompt(one.offload, link_bytes_s, FIT)
+    prompt = hiding_prompt(one.offload, link_bytes_s, machine.fit())
     return (
         Readout("all hidden from a link of", or_never(hiding_link(one.offload, one.compute_ns)), "GB/s", 1),
         Readout("all hidden from a prompt of", "any length" if prompt == 1 else or_never(prompt), "token"),

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import round_above, ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
@@ -22,7 +22,7 @@ from lib.design_problem import INSTANCE
 from lib.memory import KvPool
 from lib.pool_size import BLOCK_TOKENS, OUTPUT, PROMPT, REQUESTS, TOKEN_BUDGET, EqualRequests, recorded, tokens_again
 from lib.residency import Gate
-from lib.step_time import NS
+from lib.step_time import NS, Fit
 from lib.units import GIB, shown
 
 SMALL, LARGE = recorded()
@@ -69,11 +69,15 @@ class Outcome:
 
 
 @lru_cache(4096)
-def _outcome(load: EqualRequests, blocks: int) -> Outcome:
-    run = load.in_pool(blocks)
+def _ran(load: EqualRequests, blocks: int, step_time: Fit) -> Outcome:
+    run = load.in_pool(blocks, step_time)
     assert run.peak_blocks is not None, "a run in a pool"
     lost = [one.lost_tokens for one in run.preemptions]
     return Outcome(tokens_again(run), len(lost), lost[0] if lost else 0, run.total_ns, run.peak_blocks)
+
+
+def _outcome(load: EqualRequests, blocks: int) -> Outcome:
+    return _ran(load, blocks, machine.fit())
 
 
 def pool_size(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout
 from figures.lines import line_key, log_height, round_ticks, ticks_below, ticks_left
 from figures.offloads import (
@@ -108,7 +108,7 @@ def copy_and_compute(
 
 def step_at(link_bytes_s: int, kind: StepKind, buffers: int, where: Placed, every: int, prompt_tokens: int) -> Prefetch:
     """The step that the figure's parameters describe, with its copies."""
-    step_ns = plain_step_ns(kind, prompt_tokens=prompt_tokens)
+    step_ns = plain_step_ns(kind, prompt_tokens=prompt_tokens, prefill=machine.fit())
     return prefetch(placed(every, buffers, where), step_ns, link_bytes_s)
 
 

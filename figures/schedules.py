@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
@@ -139,9 +139,14 @@ def rows_for_four(max_running: int) -> int:
     return whole("max_running", max_running, at_least=1, at_most=len(example.NAMES))
 
 
-def model_of(step_time: StepModel, fixed_ns: int = FIT.fixed_ns, host_ns: int = example.HOST_NS) -> StepTime:
-    """The model of a name, by default with the chapter's fixed term and host time (ns)."""
-    fit, launch_bound = replace(FIT, fixed_ns=fixed_ns), LaunchBound(host_ns, _DEVICE)
+def model_of(step_time: StepModel, fixed_ns: int | None = None, host_ns: int = example.HOST_NS) -> StepTime:
+    """The model of a name: the fit of the machine that is drawn, perhaps with another fixed term, or max(host, device).
+
+    Both in ns; the host time is by default the chapter's.
+    """
+    fit, launch_bound = machine.fit(), LaunchBound(host_ns, _DEVICE)
+    if fixed_ns is not None:
+        fit = replace(fit, fixed_ns=fixed_ns)
     return fit if one_of("step_time", step_time, StepModel) is StepModel.FIT else launch_bound
 
 

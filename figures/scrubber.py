@@ -14,7 +14,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
@@ -29,7 +29,7 @@ from lib.paging import Findable
 from lib.replay import PoolState, replay
 from lib.residency import Departure, Gate, PoolSetup
 from lib.schedule import Schedule, Step
-from lib.step_time import NS
+from lib.step_time import NS, Fit
 
 LEAST_BLOCKS, MOST_BLOCKS, MOST_STEPS = 16, 40, 51
 PAGE_PT, LEFT_PT, HEIGHT_PT, BAR_PT = 346, 36, 80, 2
@@ -83,13 +83,13 @@ class Run:
 def run_at(blocks: int, gate: str, findable: str) -> Run:
     """The run that the figure's parameters describe."""
     blocks = whole("blocks", blocks, at_least=LEAST_BLOCKS, at_most=MOST_BLOCKS)
-    return _run(blocks, one_of("gate", gate, Gate), one_of("findable", findable, Findable))
+    return _run(blocks, one_of("gate", gate, Gate), one_of("findable", findable, Findable), machine.fit())
 
 
 @lru_cache(256)
-def _run(blocks: int, gate: Gate, findable: Findable) -> Run:
+def _run(blocks: int, gate: Gate, findable: Findable, step_time: Fit) -> Run:
     pool = pool_of(blocks, gate, findable)
-    schedule = simulate(five_requests(), policy(), pool=pool)
+    schedule = simulate(five_requests(), policy(), step_time, pool)
     return Run(pool, schedule, tuple(schedule.steps()), replay(schedule, pool))
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from matplotlib.figure import Figure
 
-from figures import style
+from figures import machine, style
 from figures.chunks import BY, CLOCKS, DEVICE, HOST_S, RECORDED_CHUNK
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import height_from_zero, line_key, ticks_below, ticks_left, token_axis
@@ -63,7 +63,7 @@ class Rows:
         saved_rows = padded_rows(self.further, CAPTURED) - self.further if self.further else 0
         if not saved_rows:
             return None
-        return FurtherGraph(self.capture_s, self.held_bytes, saved_rows * FIT.per_new_token_ns / NS)
+        return FurtherGraph(self.capture_s, self.held_bytes, saved_rows * machine.fit().per_new_token_ns / NS)
 
 
 def rows_of(rows: int, further_rows: int, capture_s: float, held_bytes: int) -> Rows:
@@ -120,7 +120,7 @@ def rows_executed_readouts(**settings: Any) -> tuple[Readout, ...]:
     return (
         Readout("rows executed", step.executed),
         Readout("padding rows", step.executed - step.needed),
-        Readout("time of the padding, by the fit", step.padding_s(FIT), "us", 0, (Clock.FIT,)),
+        Readout("time of the padding, by the fit", step.padding_s(machine.fit()), "us", 0, (Clock.FIT,)),
         Readout("the same, by the device", step.padding_s(DEVICE), "us", 0, (Clock.FLOP_RULE,)),
         Readout(
             "saved by the further graph in a step of its size, by the fit",
@@ -279,7 +279,7 @@ def tokens_in_interval(
         token_axis(axes, CONTEXTS[-1], text["width"])
         axes.axvline(context, color=style.FAINT, linewidth=style.THIN_PT, clip_on=False)
         drawn, highest = sorted({*CONTEXTS, context}), 10
-        for role, model, left in (("fit", FIT, 14), ("launch", allowed.launch_bound, 170)):
+        for role, model, left in (("fit", machine.fit(), 14), ("launch", allowed.launch_bound, 170)):
             bends = (allowed.bends(model, start, end) for start, end in pairwise(drawn))
             contexts = sorted(set(chain.from_iterable(bends)))
             tokens = [allowed.tokens(model, each) for each in contexts]
@@ -296,7 +296,7 @@ def budget_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What fits into a step and the steps of a long prompt, by both models, at the settings of `tokens_in_interval`."""
     allowed, context = interval_of(**settings), settings["context"]
     found = []
-    for name, model in (("fit", FIT), ("launch", allowed.launch_bound)):
+    for name, model in (("fit", machine.fit()), ("launch", allowed.launch_bound)):
         step_s = allowed.step_s(model, context)
         found += [
             Readout(f"new tokens within the interval, by {BY[name]}", allowed.tokens(model, context)),
@@ -333,7 +333,7 @@ def _why_budget_still(moved: str, settings: Mapping[str, Any]) -> str:
         return "No request is in decode, so none has a context that is read."
     allowed = interval_of(**settings)
     launch_bound = allowed.launch_bound
-    by_fit, by_both = (allowed.tokens(model, 0) for model in (FIT, launch_bound))
+    by_fit, by_both = (allowed.tokens(model, 0) for model in (machine.fit(), launch_bound))
     if moved == "host_s":
         if launch_bound.host_ns > allowed.allowed_ns:
             return "The host alone takes longer than the interval: by max(host, device) no token fits, before and now."
@@ -351,7 +351,7 @@ def _why_budget_still(moved: str, settings: Mapping[str, Any]) -> str:
 
 def _beyond_the_largest(allowed: Interval) -> bool:
     """Whether each step drawn has more rows than the largest of three captured graphs; a longer context fits fewer."""
-    fewest = min(allowed.tokens(model, CONTEXTS[-1]) for model in (FIT, allowed.launch_bound))
+    fewest = min(allowed.tokens(model, CONTEXTS[-1]) for model in (machine.fit(), allowed.launch_bound))
     return fewest + allowed.residents.new_tokens > CAPTURED_AS[Shapes.THREE][-1]
 
 

@@ -149,6 +149,10 @@ _worth = lru_cache(2 * MOST_INTERFERING_TOKENS)(time_to_make)  # one replay asks
 
 def first_token_ns(tokens: int, found: int = 0, step_time: StepTime = FIT) -> int:
     """Ns until the first output of a prompt that has the engine to itself, so many of its tokens found."""
+    """Ns until the first output of a prompt that has the engine to itself, so many of its tokens found.
+
+    The clock is that of the step time, by default the fit.
+    """
     beyond = whole("tokens", tokens, at_least=1, at_most=MOST_TOKENS)
     start = whole("found", found, at_most=beyond - 1)
     return sum(step_time(step_plan((min(TOKEN_BUDGET, beyond - at), at))) for at in range(start, beyond, TOKEN_BUDGET))

@@ -13,6 +13,7 @@ from lib.records import record
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, chunked
+from lib.step_time import FIT, StepTime
 
 _SMALL, _LARGE = (record("preemption").one(run=run) for run in ("small_pool", "large_pool"))
 PROMPT = int(_SMALL["input_tokens_per_request"])
@@ -54,11 +55,11 @@ class EqualRequests:
         """Blocks of all requests at their largest: in a pool of as many nobody is ever preempted."""
         return self.requests * self.blocks_of_one
 
-    def in_pool(self, blocks: int) -> Schedule:
-        """Their run in a pool of so many blocks; step times by the fit."""
+    def in_pool(self, blocks: int, step_time: StepTime = FIT) -> Schedule:
+        """Their run in a pool of so many blocks; step times by the fit, or by another model."""
         load = [Request(0, PROMPT, self.output)] * self.requests
         policy = chunked(self.requests, self.token_budget, self.token_budget)
-        return simulate(load, policy, pool=PoolSetup(blocks, BLOCK_TOKENS, self.gate, self.reserve_blocks))
+        return simulate(load, policy, step_time, PoolSetup(blocks, BLOCK_TOKENS, self.gate, self.reserve_blocks))
 
     def sizes(self, count: int) -> tuple[int, ...]:
         """About so many pool sizes, evenly from the smallest that holds one request to the one that holds all."""

@@ -185,8 +185,10 @@ class StepKind(StrEnum):
 CLOCK = {StepKind.DECODE: Clock.ENGINE, StepKind.PREFILL: Clock.FIT}
 
 
-def plain_step_ns(kind: StepKind, requests: int = 1, prompt_tokens: int = SHORT_CHAT.input_tokens) -> int:
-    """The time of a step without offload: decode of so many short requests, or one prefill by the fit.
+def plain_step_ns(
+    kind: StepKind, requests: int = 1, prompt_tokens: int = SHORT_CHAT.input_tokens, prefill: StepTime = FIT
+) -> int:
+    """The time of a step without offload: decode of so many short requests, or one prefill, by the fit unless told.
 
     Decode takes what was recorded, or what lies between two recorded batches; `is_recorded` tells which. Source: record
     step_efficiency (clock: engine); section 8.2.2 (clock: fit).
@@ -194,7 +196,7 @@ def plain_step_ns(kind: StepKind, requests: int = 1, prompt_tokens: int = SHORT_
     batch = whole("requests", requests, at_least=1, at_most=MOST_TOKENS)
     prompt = whole("prompt_tokens", prompt_tokens, at_least=1, at_most=MOST_TOKENS)
     if one_of("kind", kind, StepKind) is StepKind.PREFILL:
-        return FIT(step_plan((prompt, 0)))
+        return prefill(step_plan((prompt, 0)))
     return MEASURED_DECODE(decode_plan(batch, SHORT_CHAT.input_tokens))
 
 

@@ -328,15 +328,20 @@ def _least_deviations(columns: Floats, weights: Floats) -> Floats:
 
 
 def non_negative(columns: Floats, target: Floats) -> Floats:
-    """The least squares among factors of at least 0: few columns, so each set of those above 0 is tried."""
+    """The least squares among factors of at least 0; columns are few, so each set of those above 0 can be tried.
+
+    Where all come out above 0 by themselves, nothing else is tried: no other set does better.
+    """
     count = columns.shape[1]
     best, least = np.zeros(count), float(target @ target)
     scales = np.maximum(np.linalg.norm(columns, axis=0), _TINY)
-    for size in range(1, count + 1):
-        for chosen in combinations(range(count), size):
-            found = np.linalg.lstsq(columns[:, chosen] / scales[[*chosen]], target, rcond=None)[0] / scales[[*chosen]]
-            left = target - columns[:, chosen] @ found
-            if np.all(found >= 0) and left @ left < least:
+    for size in range(count, 0, -1):
+        for chosen in map(list, combinations(range(count), size)):
+            found = np.linalg.lstsq(columns[:, chosen] / scales[chosen], target, rcond=None)[0]
+            left = target - columns[:, chosen] / scales[chosen] @ found
+            if np.all(found >= 0) and left @ left <= least:
                 best, least = np.zeros(count), float(left @ left)
-                best[[*chosen]] = found
+                best[chosen] = found / scales[chosen]
+                if size == count:
+                    return best
     return best
