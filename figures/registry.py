@@ -47,6 +47,7 @@ from figures.schedules import (
 from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
 from figures.snapshots import SNAPSHOTS_EXPLORATION, resume_from_snapshot
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
+from figures.task_speedups import TASK_SPEEDUP_EXPLORATION, task_speedups
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
@@ -152,6 +153,7 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry("8-36", "task-speedup", "8.6.3", task_speedups, TASK_SPEEDUP_EXPLORATION),
 )  # fmt: skip
 
 
