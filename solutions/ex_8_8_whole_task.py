@@ -11,6 +11,7 @@
 #     name: python3
 # ---
 
+# %%
 
 # %% [markdown]
 # # Exercise 8-8: what a faster part makes of a whole task
@@ -47,7 +48,6 @@ check = Checker(exercise_8_8.EXERCISE, inputs)
 # Halve the time of one part and leave the other two as they are. How long does the whole task take if that part is prefill? If it is decode? If it is tools and
 # waiting? Each case begins with the task as it was.
 
-
 # %% nbgrader={"grade": false, "grade_id": "a", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def task_with_each_part_halved(prefill_s, decode_s, tools_s):
     ### BEGIN SOLUTION
@@ -81,7 +81,6 @@ assert check.earned("a", task_with_each_part_halved, draw="marks")
 # Begin again with the task as it was. Decode now gets `speedup` times as fast, thanks to a draft. To prepare the draft takes `preparation_s` more, in each
 # task, and nothing else goes on meanwhile. How long does the task take?
 
-
 # %% nbgrader={"grade": false, "grade_id": "b", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def new_task_time(prefill_s, decode_s, tools_s, speedup, preparation_s):
     ### BEGIN SOLUTION
@@ -110,7 +109,6 @@ assert check.earned("b", new_task_time, draw="marks")
 # ## c. Net speed-up
 #
 # How many times as fast is the whole task now, preparation included? Give the ratio, not per cent. Below 1 the task takes longer than before.
-
 
 # %% nbgrader={"grade": false, "grade_id": "c", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def net_speedup(prefill_s, decode_s, tools_s, speedup, preparation_s):
@@ -143,7 +141,6 @@ assert check.earned("c", net_speedup, draw="marks")
 #
 # At which preparation time would the task take as long as before? It is not the one of the inputs that is asked for, but the one at which nothing is gained and
 # nothing lost.
-
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def break_even_preparation(prefill_s, decode_s, tools_s, speedup, preparation_s):
