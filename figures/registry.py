@@ -51,6 +51,7 @@ from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
 from figures.service_windows import COMPLETION_EXPLORATION, GOODPUT_EXPLORATION, Counted, service_windows
 from figures.snapshots import SNAPSHOTS_EXPLORATION, resume_from_snapshot
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
+from figures.task_speedups import TASK_SPEEDUP_EXPLORATION, task_speedups
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
 from lib.allotment import COMMON_TOKENS, Allot
 from lib.attention import EXAMPLE_CONTEXT
@@ -163,6 +164,7 @@ FIGURES = (
     Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
     Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
+    Entry("8-36", "task-speedup", "8.6.3", task_speedups, TASK_SPEEDUP_EXPLORATION),
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ FEEDBACK = "feedback"
 
 # What a number is multiplied or divided by when only its unit is wrong.
 SHARE = "a share of 1"
+RATIO = "a ratio"
 TOKENS = "tokens"
 TIME_UNITS = ("s", "ms", "us", "ns")
 TIME_SLIPS = ((10**3, "units that are 1000 of each other (us, ms, s)"), (10**6, "ns and ms"))
@@ -42,7 +43,12 @@ BYTE_SLIPS = (
     (10**9, "bytes and GB"),
 )
 # By the unit that is asked for. What has none counts something; a mean number of tokens has no other unit.
-SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {SHARE: ((100, "shares and per cent"),), TOKENS: (), "": ()}
+SLIPS = dict.fromkeys(TIME_UNITS, TIME_SLIPS) | {
+    SHARE: ((100, "shares and per cent"),),
+    RATIO: ((100, "ratios and per cent"),),
+    TOKENS: (),
+    "": (),
+}
 
 
 class Kind(StrEnum):

@@ -12,11 +12,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7
+from lib import (
+    exercise_8_1,
+    exercise_8_2,
+    exercise_8_3,
+    exercise_8_4,
+    exercise_8_5,
+    exercise_8_6,
+    exercise_8_7,
+    exercise_8_8,
+)
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
     NOTHING_RETURNED,
+    RATIO,
     RIGHT,
     SHARE,
     Checker,
@@ -32,7 +42,16 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7)
+MODULES = (
+    exercise_8_1,
+    exercise_8_2,
+    exercise_8_3,
+    exercise_8_4,
+    exercise_8_5,
+    exercise_8_6,
+    exercise_8_7,
+    exercise_8_8,
+)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
@@ -287,6 +306,7 @@ class TestNumbers:
             "MiB": (1000, 1 / 1000, 2**20 / 10**6, 2**20 / 10**9, 1 / 1024, 1024, 8, 2**20),
             "ms": (1000, 1 / 1000),
             SHARE: (100,),
+            RATIO: (100,),
         }
         for slipped, factors in factors_of.items():
             for factor in factors if slipped in units else ():
@@ -851,6 +871,18 @@ def test_an_unknown_part_is_named() -> None:
         (exercise_8_7.BOOK, "group", 0),
         (exercise_8_7.BOOK, "group", 12),
         (exercise_8_7.BOOK, "group", 4.0),
+        (exercise_8_8.BOOK, "prefill_s", 0),
+        (exercise_8_8.BOOK, "decode_s", -1),
+        (exercise_8_8.BOOK, "decode_s", math.nan),
+        (exercise_8_8.BOOK, "tools_s", "30"),
+        (exercise_8_8.BOOK, "tools_s", 10**400),
+        (exercise_8_8.BOOK, "speedup", 0),
+        (exercise_8_8.BOOK, "speedup", 0.5),
+        (exercise_8_8.BOOK, "speedup", 1001),
+        (exercise_8_8.BOOK, "speedup", True),
+        (exercise_8_8.BOOK, "preparation_s", -8),
+        (exercise_8_8.BOOK, "preparation_s", None),
+        (exercise_8_8.BOOK, "preparation_s", 10**6 + 1),
     ],
     ids=named,
 )
@@ -887,6 +919,9 @@ def test_inputs_that_make_no_sense_are_refused(inputs: Any, name: str, value: ob
         replace(exercise_8_7.BOOK, acceptance=(0.01, 1), lengths=(2,), group=1, verify_ms=1e-3, draft_ms=10**6),
         replace(exercise_8_7.BOOK, acceptance=(0.01,) * 64, lengths=(64, 64), group=63, draft_ms=10**6),
         replace(exercise_8_7.BOOK, acceptance=(1,) * 64, lengths=(1,), group=1, verify_ms=10**6, draft_ms=1e-3),
+        replace(exercise_8_8.BOOK, prefill_s=0.001, decode_s=0.001, tools_s=0.001, speedup=1, preparation_s=0),
+        replace(exercise_8_8.BOOK, prefill_s=10**6, decode_s=0.001, tools_s=10**6, speedup=1000, preparation_s=10**6),
+        replace(exercise_8_8.BOOK, prefill_s=0.001, decode_s=10**6, tools_s=0.001, speedup=1.5, preparation_s=0),
     ],
     ids=lambda inputs: type(inputs).__module__,
 )

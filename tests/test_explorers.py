@@ -86,6 +86,7 @@ ZERO_MAKES_NO_SENSE = {
     "speculation-under-load": ("draft_tokens", "pool_bytes"),
     "greedy-check": ("draft_tokens", "differs_at"),
     "query-cost": ("draft_tokens", "plain_s"),
+    "task-speedup": ("speedup",),
     "file-in-memory": ("context",),
     "load-curve": ("deadline",),
     "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
