@@ -135,6 +135,9 @@ class Case:
                 return 1, MOST_FACTOR
 
 
+BOOK = Case()
+
+
 @dataclass(frozen=True)
 class Edge:
     """Where a verdict turns: the last value with which it is still as it was, the first with another, and that one."""
@@ -173,7 +176,7 @@ def within_limits(choice: Choice) -> tuple[str, ...]:
     return choice.within_limits
 
 
-def flip(moved: Input, case: Case = Case(), verdict: Verdict = chosen) -> Flip:
+def flip(moved: Input, case: Case = BOOK, verdict: Verdict = chosen) -> Flip:
     """How far an input can be moved until the verdict is another. Bytes, outputs and requests are whole.
 
     The verdict is asked at values along the way and, where it is another, the search narrows to the edge: two edges
@@ -196,7 +199,7 @@ def _flip(moved: Input, case: Case, verdict: Verdict) -> Flip:
     )  # fmt: skip
 
 
-def flips(case: Case = Case(), verdict: Verdict = chosen) -> tuple[Flip, ...]:
+def flips(case: Case = BOOK, verdict: Verdict = chosen) -> tuple[Flip, ...]:
     """How far each input can be moved by itself."""
     return tuple(flip(moved, case, verdict) for moved in Input)
 

@@ -188,6 +188,14 @@ WORKLOAD, LIMITS = Workload(), Limits()
 LESS_MEMORY, SHORT_OUTPUTS = Limits(memory_bytes=6 * GIB), Workload(output_tokens=16)
 
 
+class Result(StrEnum):
+    """What to write down of a configuration once it is chosen: what the design of larger services starts from."""
+
+    CAPACITY = "how many requests' states it holds at once"
+    RATES = "how fast it does prefill, and how fast decode"
+    LATENCY = "how the latency of a request changes with batch and arrival rate"
+
+
 class Basis(StrEnum):
     """Where a time comes from."""
 
