@@ -4,7 +4,7 @@ The same three step times run through the same engine for every record. That the
 for a step in three experiments stands in none of them: `Model.OWN_HOST` takes the time of an experiment's own steps.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import mean, median
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -17,10 +17,14 @@ from lib.clocks import Clock
 from lib.comparison import Comparison, Group, Model, Seen
 from lib.fast_forward import simulate
 from lib.four_requests import HOST_NS
+from lib.goodput import Window
 from lib.records import record
 from lib.retries import Documents, expected_task_time
 from lib.schedule import Schedule
 from lib.scheduling import Policy, Request, chunked
+from lib.service_calibration import UNSEEN, replayed
+from lib.service_record import CONDITIONS as CONDITIONS_SERVED
+from lib.service_record import DEADLINE_S, recorded
 from lib.step_time import FIT, MEASURED_DECODE, NS, LaunchBound, StepPlan, StepTime, decode_plan, device, step_plan
 
 MS = 10**6  # ns
@@ -106,6 +110,7 @@ def times() -> Iterator[Comparison]:
     yield from _agent_rounds()
     yield from _drafts()
     yield from _tasks()
+    yield from _service()
 
 
 def _decode_steps() -> Iterator[Comparison]:
@@ -240,3 +245,20 @@ def _tasks() -> Iterator[Comparison]:
         measured = mean(run.task_s for run in retries.recorded_runs(documents))
         seen = Seen(Group.RETRIES, f"{documents} documents", "retries", measured, "s", Clock.MEASURED)
         yield Comparison(seen, Model.RETRY_RULE, expected, documents == Documents.KNOWN)
+
+
+def _service() -> Iterator[Comparison]:
+    """The simulated service was calibrated on the condition in which requests ran alone."""
+    quantities: dict[str, tuple[str, Callable[[Window], float]]] = {
+        "longest request": ("s", Window.longest_s),
+        "longest first token": ("s", Window.longest_ttft_s),
+        "goodput": ("1/s", lambda window: window.goodput(DEADLINE_S)),
+    }
+    for condition in CONDITIONS_SERVED:
+        rate = f" at {condition.arrivals_per_s}/s" if condition.arrivals_per_s else ""
+        for what, (unit, quantity) in quantities.items():
+            measured = median(quantity(each.window) for each in recorded(condition))
+            name = f"{condition.admission}{rate}, {what}"
+            seen = Seen(Group.SERVICE, name, "service_requests", measured, unit, Clock.CLIENT)
+            simulated = median(map(quantity, replayed(condition)))
+            yield Comparison(seen, Model.CALIBRATED, simulated, condition not in UNSEEN)

@@ -28,6 +28,7 @@ class Group(StrEnum):
     AGENT = "agent rounds"
     DRAFTS = "requests with drafts"
     RETRIES = "tasks with retries"
+    SERVICE = "service under load"
     OUTPUTS = "outputs of a round"
     PREEMPTION = "preemption"
     SHARING = "shared blocks"
@@ -48,6 +49,7 @@ class Model(StrEnum):
     READ_ONCE = "lower bound, prefix read once"
     ADDED = "recorded parts added"
     RETRY_RULE = "first + p x retry"
+    CALIBRATED = "calibrated on requests alone"
     COUNT = "count"
     BY_POSITION = "acceptance by position"
     ONE_RATE = "one acceptance rate"
@@ -64,6 +66,7 @@ CLOCKS = {
     Model.READ_ONCE: Clock.FLOP_RULE,
     Model.ADDED: Clock.ENGINE,
     Model.RETRY_RULE: Clock.MEASURED,
+    Model.CALIBRATED: Clock.FIT,
 }
 
 

@@ -39,7 +39,8 @@ def cells(name: str) -> set[float]:
         return read
 
 
-DERIVED = {Group.RETRIES, Group.OUTPUTS}  # means and a quotient of what stands in the record
+# Means, a quotient, and what windows of requests come to: they follow from what stands in the record.
+DERIVED = {Group.RETRIES, Group.OUTPUTS, Group.SERVICE}
 
 
 @pytest.mark.parametrize("name", sorted({one.seen.record for one in atlas()}))
@@ -63,8 +64,8 @@ def test_each_number_stands_once_beside_each_of_its_models() -> None:
 
 def test_times_have_clocks_on_both_sides_and_counts_on_none() -> None:
     assert all(one.clock for one in TIMES) and not any(one.clock for one in COUNTS)
-    assert {one.seen.unit for one in TIMES} == {"s", "ms"}
-    assert not {one.seen.unit for one in COUNTS} & {"s", "ms"}
+    assert {one.seen.unit for one in TIMES} == {"s", "ms", "1/s"}
+    assert not {one.seen.unit for one in COUNTS} & {"s", "ms", "1/s"}
     assert {one.clock for one in TIMES if one.model == Model.FIT} == {Clock.FIT}
 
 
@@ -140,6 +141,21 @@ def test_tasks_with_retries() -> None:
         seen = [row["task_s"] for row in record("retries").where(documents=documents)]
         assert said.seen.value == pytest.approx(sum(seen) / len(seen))
         assert said.is_fitted == (documents == "known")
+
+
+def test_the_service_under_load_is_predicted_by_requests_that_ran_alone() -> None:
+    rows = of_group(Group.SERVICE)
+    assert {one.seen.what for one in rows if one.is_fitted} == {
+        f"one at a time at 1/s, {what}" for what in ("longest request", "longest first token", "goodput")
+    }
+    alone = [row for row in record("service_requests").rows if row["arrivals_per_s"] == 4]
+    longest = [
+        max(row["total_s"] for row in alone if (row["admission"], row["window"]) == ("one at a time", window))
+        for window in (1, 2, 3)
+    ]
+    assert found(Group.SERVICE, "one at a time at 4/s, longest request", Model.CALIBRATED).seen.value == median(longest)
+    far = {one.seen.what for one in rows if abs(one.error) > 0.06}
+    assert far == {"continuous batching at 1/s, longest request"}
 
 
 # Counts
