@@ -2,10 +2,8 @@
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from threading import RLock
 from typing import Any
@@ -64,13 +62,10 @@ class Explorer:
         self.widgets = {name: _widget(control, self.settings[name]) for name, control in self.controls.items()}
         self._picture = widgets.Image(format="png", layout=widgets.Layout(width=_WIDE, max_width="100%", margin="0"))
         self._refusal, self._table = widgets.HTML(layout={"margin": "0"}), widgets.HTML()
+        self._machine = widgets.HTML()
         self._prediction = Prediction(self.question, "Before you move anything.", self.predict)
         self._prediction.rows[0].value += _KEYS_STAY
         self._line = spare_lines(1)
-        self._machine = widgets.HTML()
-        longest = max(len(self.question.verdict(choice)) for choice in self.question.choices)
-        lines = 1, math.ceil(longest / CHARACTERS_A_LINE)
-        self._line, self._verdict = (widgets.HTML(layout={"min_height": f"{4 + 20 * count}px"}) for count in lines)
         self._frame = widgets.Box([self._picture, self._refusal])
         self.readouts: tuple[Readout, ...] = ()
         self._refused = self._still = ""
@@ -117,8 +112,6 @@ class Explorer:
         verdict = self.question.verdict(one_of("choice", choice, self.question.choices))
         with self._turn:
             self._prediction.say(verdict)
-            self.move(**self.book | dict(self.question.reveals))
-            self._verdict.value = _paragraph(escape(verdict))
             self.move(**self._start | dict(self.question.reveals))
         return verdict
 
@@ -132,8 +125,6 @@ class Explorer:
     def _try(self, settings: Mapping[str, Any]) -> None:
         with self._turn:
             self._prediction.say()  # it was said of another picture
-            self.move(**settings)
-            self._verdict.value = ""  # it was said of another picture
             self.move(**self._start | dict(settings))
 
     def _refuse_unknown(self, settings: Mapping[str, Any]) -> None:
@@ -190,33 +181,23 @@ class Explorer:
         box = "border:1px dashed;padding:16px;display:flex;align-items:center;box-sizing:border-box"
         height = f"min-height:{self._frame.layout.min_height}"
         self._refusal.value = f"<div style='line-height:1.5;{box};{height}'>{escape(self._refused)}</div>"
-        self._table.value = _readout_table(None if self._refused else self.readouts, self._book_readouts)
-        self._line.value = paragraph(escape(self._still))
-        self._machine.value = _paragraph(escape(told)) if (told := machine.line(self.entry.slug)) else ""
+        self._machine.value = paragraph(escape(told)) if (told := machine.line(self.entry.slug)) else ""
         self._machine.layout.display = None if told else "none"
         now = None if self._refused else self.readouts
         self._table.value = _readout_table(now, self._book_readouts, self._clock_of)
-        self._line.value = _paragraph(escape(self._still))
+        self._line.value = paragraph(escape(self._still))
 
     def _clock_of(self, readout: Readout) -> str:
         return machine.clock_of(readout.clock, self.entry.slug)
 
     def _lay_out(self) -> widgets.VBox:
-        starts = {"the book's values": self.book} | {
-            name: self.book | dict(values) for name, values in self.entry.exploration.settings.items()
-        }
-        named = buttons({name: partial(self._try, values) for name, values in starts.items()}, "Try:")
-        asked = f"<b>Before you move anything.</b> {escape(self.question.text)}"
-        ask = widgets.HTML(_paragraph(asked) + _KEYS_STAY)
-        choices = _buttons({choice: lambda choice=choice: self.predict(choice) for choice in self.question.choices})
         starts = {"the book's values": dict[str, Any]()} | dict(self.entry.exploration.settings)
-        named = _buttons({name: lambda values=values: self._try(values) for name, values in starts.items()}, "Try:")
+        named = buttons({name: partial(self._try, values) for name, values in starts.items()}, "Try:")
         in_view = self.entry.exploration.in_view
         shown = _grid([self.widgets[name] for name in in_view])
         hidden = [widget for name, widget in self.widgets.items() if name not in in_view]
         more = [widgets.Accordion([_grid(hidden)], titles=("more",))] if hidden else []
-        rows = [*self._prediction.rows, named, shown, *more, self._frame, self._line, self._table]
-        rows = [ask, choices, self._verdict, named, shown, *more, self._machine, self._frame, self._line, self._table]
+        rows = [*self._prediction.rows, named, shown, *more, self._machine, self._frame, self._line, self._table]
         return widgets.VBox(rows, layout=widgets.Layout(max_width="720px"))
 
     @cached_property

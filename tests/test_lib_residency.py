@@ -93,7 +93,9 @@ def test_what_is_computed_is_computed_once_but_for_what_was_lost(seed: int) -> N
 
 def test_the_recorded_preemption_comes_out() -> None:
     small, large = (walk(LONG, RECORDED, pool=pool) for pool in (SMALL, LARGE))
-    assert list(small.preemptions) == [Departure(small.preemptions[0].step, 3, 270, 1536 + 270 - 1, small.preemptions[0].at_ns)]
+    assert list(small.preemptions) == [
+        Departure(small.preemptions[0].step, 3, 270, 1536 + 270 - 1, small.preemptions[0].at_ns)
+    ]
     assert small.preemptions[0].lost_tokens == 1805 == small.scheduled_tokens - large.scheduled_tokens
     assert (small.scheduled_tokens, large.scheduled_tokens) == (9993, 8188)
     assert (small.peak_blocks, large.peak_blocks) == (454, 512)
