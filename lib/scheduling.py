@@ -392,7 +392,7 @@ def _by_return(one: _Running) -> int:
 
 
 def _next_event(waiting: Sequence[_Running], with_tool: Sequence[_Running], now: int) -> int:
-    """When the scheduler looks again while nobody has a row: as a tool returns, a request arrives or a user goes away."""
+    """When the scheduler looks again while nobody has a row: a tool returns, a request arrives, a user goes away."""
     returns = [one.back_ns for one in with_tool]
     arrivals = [one.request.arrival_ns for one in waiting if one.request.arrival_ns > now]
     leaving = [at for one in (*with_tool, *waiting) if (at := one.request.cancel_ns) is not None]
