@@ -30,6 +30,7 @@ from figures.file_budgets import FILE_BESIDE_KV_EXPLORATION, file_beside_kv
 from figures.greedy_checks import GREEDY_EXPLORATION, greedy_check
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
+from figures.in_system import SYSTEM_EXPLORATION, requests_in_system
 from figures.load_curves import LOAD_CURVE_EXPLORATION, load_curve
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
@@ -157,6 +158,7 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry(None, "requests-in-system", "8.6.1", requests_in_system, SYSTEM_EXPLORATION),
     Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry("8-33", "completion-throughput", "8.6.2", service_windows, COMPLETION_EXPLORATION),
     Entry(

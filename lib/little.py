@@ -4,7 +4,8 @@ A request is in the system from its arrival until its last output or, where its 
 been given back. In between it queues, has a row, or waits for a tool and only holds its KV. Source: section 8.6.1.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -14,12 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from lib.checks import InputError, finite, seconds, whole
-from lib.schedule import MOST_NS, Integers, Schedule
+from lib.schedule import MOST_NS, Absence, Integers, Schedule
 from lib.step_time import MOST_TOKENS, NS
 
 # The example of section 8.6.1: one rate, and two mean stays at it.
 EXAMPLE_RATE_PER_S = 4
 EXAMPLE_STAYS_S = (0.5, 2)
+
+MOST_RATE_PER_S = NS  # a request a nanosecond
 
 
 def requests_in_system(rate_per_s: float, mean_stay_s: float) -> float:
@@ -28,38 +31,36 @@ def requests_in_system(rate_per_s: float, mean_stay_s: float) -> float:
     The mean stay, in seconds, holds all from arrival to end: queue, computing and waits for tools. Source: section
     8.6.1.
     """
-    rate = finite("rate_per_s", rate_per_s, 0, "a number of arrivals a second, 0 or more")
+    allowed = f"a number of arrivals a second, from 0 to {MOST_RATE_PER_S:,}"
+    rate = finite("rate_per_s", rate_per_s, 0, allowed)
+    if rate > MOST_RATE_PER_S:
+        raise InputError("rate_per_s", rate_per_s, allowed)
     return rate * seconds("mean_stay_s", mean_stay_s)
 
 
-def mean_in_window(stays: Iterable[tuple[float, float]], start: float, end: float) -> float:
-    """The mean number in the system in a window: what lies of each stay in it, summed, over its length.
+def mean_in_window(stays: Iterable[tuple[float, float]], start_s: float, end_s: float) -> float:
+    """The mean number in the system in a window: what lies in it of each stay, summed, over its length.
 
-    A stay is the pair of its begin and its end, in the unit of the window's ends. Raises InputError for a window
+    A stay is the pair of the times, in seconds, at which a request came and left. Raises InputError for a window
     without length and for a stay that ends before it begins. Source: section 8.6.1.
     """
-    start, end = finite("start", start), finite("end", end)
+    start, end = seconds("start_s", start_s), seconds("end_s", end_s)
     if end <= start:
-        raise InputError("end", end, f"a time after the start of the window, {start}")
-    inside = 0.0
-    for begun, left in _pairs(stays):
-        inside += max(0.0, min(left, end) - max(begun, start))
-    return inside / (end - start)
+        raise InputError("end_s", end_s, f"a time after the start of the window, {start} s")
+    inside = (max(0.0, min(left, end) - max(came, start)) for came, left in _pairs(stays))
+    return math.fsum(inside) / (end - start)
 
 
 def _pairs(stays: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    allowed = "pairs of numbers: when each request came and when it left, not before"
+    allowed = "pairs of times from 0 s to 1e9 s: when each request came and when it left, not before that"
     try:
-        pairs = [tuple(stay) for stay in stays]
-    except TypeError:
+        pairs = [(came, left) for came, left in stays]
+    except (TypeError, ValueError):
         raise InputError("stays", stays, allowed) from None
-    for pair in pairs:
-        if len(pair) != 2:
-            raise InputError("stays", pair, allowed)
-        begun, left = (finite("stays", at, allowed=allowed) for at in pair)
-        if left < begun:
-            raise InputError("stays", pair, allowed)
-        yield begun, left
+    for came, left in pairs:
+        if not seconds("stays", came) <= seconds("stays", left):
+            raise InputError("stays", (came, left), allowed)
+        yield came, left
 
 
 class Phase(StrEnum):
@@ -100,30 +101,52 @@ def spans(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
     Whoever waits for a free row queues, also behind the return of a tool; it holds its KV meanwhile. Raises InputError
     for what is no schedule.
     """
-    left, residences = left_ns(schedule), schedule.residences()
+    left, residences = left_ns(schedule).tolist(), schedule.residences()
     lost: dict[int, list[int]] = {}
     for one in schedule.preemptions:
         lost.setdefault(one.place, []).append(one.at_ns)
+    absences = [each for of_one in schedule.absences.values() for each in of_one]
+    entered = {held.start for of_one in residences for held in of_one}
+    again = {each.beyond for each in absences if each.beyond < schedule.step_count}
+    starts = _by_step(sorted(entered | again), schedule.start_of)
+    called = _by_step([each.first - 1 for each in absences], schedule.end_of)
     return tuple(
-        tuple(_spans_of(schedule, place, held, [*lost.get(place, ()), int(left[place])]))
-        for place, held in enumerate(residences)
-    )
+        tuple(
+            _spans_of(
+                request.arrival_ns, held, schedule.absences.get(place, ()), [*lost.get(place, ()), left[place]],
+                starts, called,
+            )
+        )
+        for place, (request, held) in enumerate(zip(schedule.requests, residences, strict=True))
+    )  # fmt: skip
 
 
-def _spans_of(schedule: Schedule, place: int, residences: list[range], ends_ns: list[int]) -> Iterator[Span]:
-    """Of one request: each residence ends at one of these times, and the last of them is when it left."""
-    now, absences = schedule.requests[place].arrival_ns, schedule.absences.get(place, ())
+def _by_step(steps: Sequence[int], times_of: Callable[[Sequence[int]], Integers]) -> dict[int, int]:
+    return dict(zip(steps, times_of(steps).tolist(), strict=True))
+
+
+def _spans_of(
+    arrival_ns: int,
+    residences: Sequence[range],
+    absences: Sequence[Absence],
+    ends_ns: Sequence[int],
+    starts: Mapping[int, int],
+    called: Mapping[int, int],
+) -> Iterator[Span]:
+    """Of one request: each residence ends at one of these times, and the last of them is when it left.
+
+    Starts of steps in which it takes a row, and ends of those in which it calls a tool, are given by step.
+    """
+    now = arrival_ns
     for held, end_ns in zip(residences, ends_ns, strict=False):
-        entered = int(schedule.start_of([held.start])[0])
-        yield from _span(Phase.QUEUED, now, entered)
-        now, has_row = entered, True
+        yield from _span(Phase.QUEUED, now, starts[held.start])
+        now, has_row = starts[held.start], True
         for away in (each for each in absences if held.start < each.first <= held.stop):
-            called = int(schedule.end_of([away.first - 1])[0])
             has_row = away.beyond < held.stop
-            again = int(schedule.start_of([away.beyond])[0]) if has_row else end_ns
+            again = starts[away.beyond] if has_row else end_ns
             back = min(away.back_ns, again)
-            yield from _span(Phase.COMPUTING, now, called)
-            yield from _span(Phase.HOLDING, called, back)
+            yield from _span(Phase.COMPUTING, now, called[away.first - 1])
+            yield from _span(Phase.HOLDING, called[away.first - 1], back)
             yield from _span(Phase.QUEUED, back, again)
             now = again
         if has_row:

@@ -71,7 +71,8 @@ def _replay(schedule: Schedule, pool: PoolSetup) -> tuple[tuple[PoolState, ...],
             kv.leave(place)
 
     def leave_before(number: int) -> None:
-        leave([one.place for one in departures if one.step == number and one.place in running])
+        # Whoever was preempted may go away before any step is made.
+        leave(dict.fromkeys(one.place for one in departures if one.step == number and one.place in running))
 
     for number, step in enumerate(schedule.steps()):
         leave_before(number)

@@ -95,7 +95,7 @@ def _in_order_of_output(waits: object, outputs: int) -> tuple[ToolWait, ...]:
     if len(after) < len(found) or any(later <= earlier for earlier, later in pairwise([0, *after, outputs])):
         allowed = f"ToolWaits, each after a later output than the one before it, all before the last output, {outputs}"
         raise InputError("tool_waits", waits, allowed)
-    return found  # type: ignore[return-value]
+    return found
 
 
 class Entry(StrEnum):
@@ -276,7 +276,7 @@ def walk(
     take, and keeps its blocks, so that no gate is in its way when it takes a row again: at the first border after the
     tool has returned at which one is free, ahead of all who queue, and in its old place in the order of admission. Only
     those with a row are preempted, if need be the last of them. No draft runs past the output that calls a tool. While
-    nobody has a row, time goes on to the next arrival, return of a tool or user who goes away.
+    nobody can have a row, time goes on to the next arrival, return of a tool or user who goes away.
 
     Raises InputError for no requests, arrivals out of order, times beyond 2^63 ns, and an acceptance of more tokens
     than are drafted, or of fewer than none. Source: sections 8.2.2, 8.3.2, 8.5.1 and 8.6.1.
@@ -392,9 +392,9 @@ def _by_return(one: _Running) -> int:
 
 
 def _next_event(waiting: Sequence[_Running], with_tool: Sequence[_Running], now: int) -> int:
-    """When something may change while nobody has a row: a tool returns, a request arrives or its user goes away."""
+    """When the scheduler looks again while nobody has a row: a tool returns, a request arrives, a user goes away."""
     returns = [one.back_ns for one in with_tool]
-    arrivals = [one.request.arrival_ns for one in islice(waiting, 1) if one.request.arrival_ns > now]
+    arrivals = [one.request.arrival_ns for one in waiting if one.request.arrival_ns > now]
     leaving = [at for one in (*with_tool, *waiting) if (at := one.request.cancel_ns) is not None]
     return min((*returns, *arrivals, *leaving))
 
