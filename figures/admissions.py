@@ -64,7 +64,7 @@ def admission(
         axes = box(page, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT)
         end = _axis_end(served, due_ns)
         axes.set(xlim=(-0.03 * end, end), ylim=(requests - 0.4, -0.6))
-        ticks_below(axes, {tick: f"{tick:g}" for tick in round_ticks(end) if tick <= 0.97 * end}, text["time"])
+        ticks_below(axes, {tick: f"{tick:g}" for tick in round_ticks(end)}, text["time"])
         ticks_left(axes, {place - 1: str(place) for place in (1, requests // 2, requests)})
         _draw_requests(axes, served, due_ns, end)
         for left, fate in zip(KEY_PT, KEY, strict=False):

@@ -3,8 +3,22 @@
 from collections.abc import Callable
 from typing import Literal
 
+from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
+from lib.arrivals import load_of
+from lib.design_problem import (
+    ASSUMED_QUEUE_S,
+    SHORT_CHAT,
+    Prompt,
+    interval_alone,
+    prefill_alone,
+    timed_request,
+)
 from lib.goodput import Since, Window
 from lib.latency import percentile
+from lib.memory import RequestShape
+from lib.overload import Fate
+from lib.service_calibration import LONG_TASK, SHORT_TASK
+from lib.service_overload import RATE_PER_S, REQUESTS, Guess, Way, bearable_rate, overloaded, service_engine
 from lib.service_record import (
     CONDITIONS,
     DEADLINE_S,
@@ -18,6 +32,7 @@ from lib.service_record import (
     recorded,
     wrong_by_task,
 )
+from lib.step_time import NS
 from tests.claims.claim import Claim
 
 RATES = sorted({condition.arrivals_per_s for condition in CONDITIONS if condition.arrivals_per_s})
@@ -193,4 +208,114 @@ RECORDED_WINDOWS: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS,)
+def short_request_s(further_queue_s: float = 0) -> float:
+    """The short request of 8.1.1 from its arrival to its last output, by the rule of admission."""
+    queue, prefill = ASSUMED_QUEUE_S + further_queue_s, prefill_alone(Prompt.SHORT).seconds
+    queue_ns, prefill_ns, interval_ns = (round(time * NS) for time in (queue, prefill, interval_alone().seconds))
+    return time_used(queue_ns, prefill_ns, SHORT_CHAT.output_tokens, interval_ns) / NS
+
+
+def short_request_fits(further_queue_s: float) -> bool:
+    left_ns = deadline_ns(SHORT_CHAT.deadline_s)
+    return verdict(round(short_request_s(further_queue_s) * NS), left_ns, 0, 0, 0) == Verdict.LET_IN
+
+
+def fate_claim(way: Way, fate: Fate, printed: str, guess: Guess = Guess.FULL) -> Claim:
+    return Claim(
+        ("8.6.1",), f"{fate}, if {way}, forecast: {guess}", "computed", (printed,), "requests", 0,
+        lambda: overloaded(way, guess=guess).count(fate),
+    )  # fmt: skip
+
+
+def device_claim(way: Way, printed: str) -> Claim:
+    return Claim(
+        ("8.6.1",), f"device time for each request in time, if {way}", "computed", (printed,), "s", 0.005,
+        lambda: (overloaded(way).busy_ns_per_result or 0) / NS,
+    )  # fmt: skip
+
+
+def wasted_claim(way: Way, printed: str) -> Claim:
+    return Claim(
+        ("8.6.1",), f"share of tokens computed in vain, if {way}", "computed", (printed,), "%", 0.5,
+        lambda: 100 * overloaded(way).wasted_tokens / overloaded(way).computed_tokens,
+    )  # fmt: skip
+
+
+def forecast_s(task: RequestShape, guess: Guess) -> float:
+    (request,) = load_of((0,), [task])
+    return service_engine(guess).forecast(request) / NS
+
+
+ADMISSION: tuple[Claim, ...] = (
+    Claim(
+        ("8.6.1-06",), "time to first output of the short request", "computed", ("0.196",), "s", 0.0005,
+        lambda: timed_request().ttft_s,
+    ),
+    Claim(
+        ("8.6.1-07",), "its generation", "computed", ("6.76",), "s", 0.005,
+        lambda: timed_request().total_s - timed_request().ttft_s,
+    ),
+    Claim(("8.6.1-08",), "time that it uses", "computed", ("6.95",), "s", 0.005, short_request_s),
+    Claim(("8.6.1",), "the same, unrounded", "computed", ("6.9535",), "s", 0.00005, short_request_s),
+    Claim(("8.6.1-09",), "further time in the queue", "input", ("0.1",), "s", 0, lambda: FURTHER_QUEUE_S),
+    Claim(
+        ("8.6.1",), "time that it then uses", "computed", ("7.0535",), "s", 0.00005,
+        lambda: short_request_s(FURTHER_QUEUE_S),
+    ),
+    Claim(("8.6.1",), "whether it is let in", "computed", ("1",), "", 0, lambda: short_request_fits(0)),
+    Claim(
+        ("8.6.1",), "whether it is let in if it waits longer", "computed", ("0",), "", 0,
+        lambda: short_request_fits(FURTHER_QUEUE_S),
+    ),
+    Claim(("8.6.1",), "requests of the load", "input", ("32",), "requests", 0, lambda: REQUESTS),
+    Claim(("8.6.1",), "arrivals a second of the load", "input", ("4",), "requests/s", 0, lambda: RATE_PER_S),
+    Claim(("8.6.1",), "requests a second that the engine can bear", "computed", ("2.39",), "requests/s", 0.005,
+          bearable_rate),
+    Claim(("8.6.1",), "how many times that the load is", "computed", ("1.7",), "", 0.05,
+          lambda: RATE_PER_S / bearable_rate()),
+    fate_claim(Way.ALL_IN, Fate.IN_TIME, "10"),
+    fate_claim(Way.ALL_IN, Fate.LATE, "22"),
+    fate_claim(Way.GIVE_UP, Fate.IN_TIME, "10"),
+    fate_claim(Way.GIVE_UP, Fate.LATE, "2"),
+    fate_claim(Way.GIVE_UP, Fate.CANCELLED, "20"),
+    fate_claim(Way.REFUSE, Fate.IN_TIME, "24"),
+    fate_claim(Way.REFUSE, Fate.REFUSED, "8"),
+    fate_claim(Way.REFUSE, Fate.IN_TIME, "10", Guess.ALONE),
+    fate_claim(Way.REFUSE, Fate.REFUSED, "0", Guess.ALONE),
+    fate_claim(Way.PASS_ON, Fate.IN_TIME, "32"),
+    fate_claim(Way.FASTER, Fate.IN_TIME, "32"),
+    Claim(
+        ("8.6.1",), "long prompts among the refused", "computed", ("8",), "requests", 0,
+        lambda: sum(
+            each.request.prompt == LONG_TASK.input_tokens
+            for each in overloaded(Way.REFUSE).outcomes
+            if each.fate == Fate.REFUSED
+        ),
+    ),
+    wasted_claim(Way.ALL_IN, "69"),
+    wasted_claim(Way.GIVE_UP, "69"),
+    device_claim(Way.ALL_IN, "1.34"),
+    device_claim(Way.GIVE_UP, "1.08"),
+    device_claim(Way.REFUSE, "0.36"),
+    device_claim(Way.PASS_ON, "0.47"),
+    device_claim(Way.FASTER, "0.42"),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a short task with rows full", "computed", ("0.87",), "s", 0.005,
+        lambda: forecast_s(SHORT_TASK, Guess.FULL),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a long task with rows full", "computed", ("2.43",), "s", 0.005,
+        lambda: forecast_s(LONG_TASK, Guess.FULL),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a short task alone", "computed", ("0.61",), "s", 0.005,
+        lambda: forecast_s(SHORT_TASK, Guess.ALONE),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a long task alone", "computed", ("1.00",), "s", 0.005,
+        lambda: forecast_s(LONG_TASK, Guess.ALONE),
+    ),
+)  # fmt: skip
+
+
+CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS, *ADMISSION)
