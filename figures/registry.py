@@ -155,11 +155,11 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry("8-33", "completion-throughput", "8.6.2", service_windows, COMPLETION_EXPLORATION),
     Entry(
         "8-34", "goodput", "8.6.2", service_windows, GOODPUT_EXPLORATION, {"slug": "goodput", "counted": Counted.GOOD}
     ),
-    Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
 )  # fmt: skip
 
