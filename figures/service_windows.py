@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from math import fsum
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -22,7 +21,7 @@ from lib.arrivals import even
 from lib.checks import one_of, seconds, whole
 from lib.clocks import Clock
 from lib.goodput import Since, Window
-from lib.load_curve import MOST_REQUESTS, RECORDED_REQUESTS, simulated_window
+from lib.load_curve import MOST_REQUESTS, RATES, RECORDED_REQUESTS, ServiceLoad, simulated_window
 from lib.service_record import CONDITIONS, DEADLINE_S, Admission, Condition, all_windows, recorded
 
 PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 296, 34, 92, 376, 170
@@ -34,6 +33,7 @@ DOTS_APART_PT, VALUE_ABOVE_PT, GROUP_BELOW_PT = 7, 7, 25
 ONE_BY_ONE, BATCHED, CROWDED = (
     Condition(Admission.ONE_AT_A_TIME, 4), Condition(Admission.CONTINUOUS, 4), Condition(Admission.CONTINUOUS, 16),
 )  # fmt: skip
+T = TypeVar("T")
 NONE, PART_OF = "none", "{} of {}"
 _DOT: dict[str, Any] = {
     "linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": style.PAPER, "markeredgecolor": style.INK,
@@ -89,12 +89,14 @@ class Case:
         return window.goodput(self.deadline_s, self.since)
 
     def of(self, values: Sequence[float]) -> float:
-        """Of the values of three windows the one that is shown."""
-        return median(values) if self.shown is Shown.MEDIAN else values[SINGLE.index(self.shown)]
+        """Of the values of three windows the one that is shown; a long window that is simulated stands alone."""
+        return median(self.looked_at(values))
 
-    def looked_at(self, windows: tuple[Window, ...]) -> tuple[Window, ...]:
-        """The windows behind what is shown."""
-        return windows if self.shown is Shown.MEDIAN else (windows[SINGLE.index(self.shown)],)
+    def looked_at(self, of_windows: Sequence[T]) -> Sequence[T]:
+        """What belongs to the windows behind what is shown."""
+        if self.shown is Shown.MEDIAN or len(of_windows) == 1:
+            return of_windows
+        return [of_windows[SINGLE.index(self.shown)]]
 
 
 def case_at(
@@ -116,8 +118,9 @@ def _simulated(simulate: Simulate, rate_per_s: float, requests: int) -> tuple[Wi
     if simulate is Simulate.NOTHING:
         return ()
     admission = Admission(simulate.value)
-    rate = None if admission is Admission.ALL_AT_ONCE else rate_per_s
-    return tuple(simulated_window(admission, rate, count, 1 + place) for place in range(len(SINGLE)))
+    if admission is Admission.ALL_AT_ONCE:
+        return tuple(simulated_window(admission, None, count, 1 + place) for place in range(len(SINGLE)))
+    return ServiceLoad(admission, count).windows(rate_per_s)
 
 
 @cache
@@ -184,7 +187,12 @@ def _draw_bar(axes: Axes, case: Case, place: float, windows: tuple[Window, ...],
         axes.plot([left, left, right, right], outline, linewidth=style.LINE_PT, **style.line("weights"))
     begin, end = axes.get_xlim()
     apart = DOTS_APART_PT / WIDTH_PT * (end - begin)
-    axes.plot([place + (number - 1) * apart for number in range(len(values))], values, clip_on=False, **_DOT)
+    axes.plot(
+        [place + (number - (len(values) - 1) / 2) * apart for number in range(len(values))],
+        values,
+        clip_on=False,
+        **_DOT,
+    )
     above, on_paper = (place, max(*values, height)), {"facecolor": style.PAPER, "linewidth": 0, "pad": 0.5}
     how: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "bbox": on_paper}
     axes.annotate(f"{height:.2f}", above, (0, VALUE_ABOVE_PT), **how)
@@ -231,15 +239,15 @@ def completion_readouts(**settings: Any) -> tuple[Readout, ...]:
     case = _case_of(settings)
     outside = case.of([window.longest_queue_s for window in windows_at(ONE_BY_ONE)])
     inside = case.of([each.longest_engine_queue_s for each in recorded(CROWDED)])
-    law = _little(case.looked_at(windows_at(ONE_BY_ONE)))
+    one_by_one = _typical(case, windows_at(ONE_BY_ONE))
     assert ONE_BY_ONE.arrivals_per_s
     return (
         *(_per_s(case, f"completed: {name}", of, _completed) for name, of in _recorded_three()),
         Readout("longest queue: one by one, 4/s", outside, "s", 2, (Clock.CLIENT,)),
         Readout("longest queue: batched, 16/s", inside, "s", 2, (Clock.ENGINE,)),
-        Readout("mean stay: one by one, 4/s", law.stay_s, "s", 2, (Clock.CLIENT,)),
-        Readout("completions × mean stay: in system", law.in_system, "", 2),
-        Readout("4/s × mean stay", ONE_BY_ONE.arrivals_per_s * law.stay_s, "", 2),
+        Readout("mean stay: one by one, 4/s", one_by_one.mean_stay_s, "s", 2, (Clock.CLIENT,)),
+        Readout("completions × mean stay: in system", one_by_one.mean_in_system, "", 2),
+        Readout("4/s × mean stay", ONE_BY_ONE.arrivals_per_s * one_by_one.mean_stay_s, "", 2),
         *_simulated_completions(case),
     )
 
@@ -254,19 +262,10 @@ def _recorded_three() -> tuple[tuple[str, tuple[Window, ...]], ...]:
     return tuple((name, windows_at(condition)) for name, condition in named.items())
 
 
-@dataclass(frozen=True)
-class Little:
-    """The mean stay in the windows that are looked at, and how many requests were in the system on average."""
-
-    stay_s: float
-    in_system: float
-
-
-def _little(windows: tuple[Window, ...]) -> Little:
-    stays = fsum(window.mean_in_system * window.length_s for window in windows)
-    return Little(
-        stays / sum(window.completed for window in windows), stays / fsum(window.length_s for window in windows)
-    )
+def _typical(case: Case, windows: Sequence[Window]) -> Window:
+    """The window whose completions are shown: rate, stay and number of one window fit together, three medians do not."""
+    looked_at = sorted(case.looked_at(windows), key=_completed)
+    return looked_at[len(looked_at) // 2]
 
 
 def _simulated_completions(case: Case) -> tuple[Readout, ...]:
@@ -277,7 +276,7 @@ def _simulated_completions(case: Case) -> tuple[Readout, ...]:
     return (
         _per_s(case, labels[0], case.simulated, _completed),
         Readout(labels[1], longest, "s", 1, (Clock.FIT,)),
-        Readout(labels[2], _little(case.looked_at(case.simulated)).in_system, "", 1),
+        Readout(labels[2], _typical(case, case.simulated).mean_in_system, "", 1),
     )
 
 
@@ -292,6 +291,7 @@ def good_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("right but late, all 21 windows", _late_of(case, all_windows())),
         Readout("in time but wrong", _wrong_of(case, all_windows())),
         _per_s(case, "other clock: one by one, 4/s", windows_at(ONE_BY_ONE), _good(case, other)),
+        _knee(case.deadline_s),
         _per_s(case, "simulated: good", case.simulated, _good(case))
         if case.simulated
         else Readout("simulated: good", NONE),
@@ -301,16 +301,22 @@ def good_readouts(**settings: Any) -> tuple[Readout, ...]:
     )
 
 
+def _knee(deadline_s: float) -> Readout:
+    """Where goodput begins to fall, from the planned arrival, in windows as short as the recorded ones."""
+    label, knee = "simulated knee, batched", ServiceLoad().knee(deadline_s)
+    return Readout(label, knee, "/s", 1) if knee < RATES[-1] else Readout(label, f"none to {RATES[-1]} /s")
+
+
 def _good(case: Case, since: Since | None = None) -> Callable[[Window], float]:
     return lambda window: window.goodput(case.deadline_s, since or case.since)
 
 
-def _late_of(case: Case, windows: tuple[Window, ...]) -> str:
+def _late_of(case: Case, windows: Sequence[Window]) -> str:
     late = sum(window.correct_but_late(case.deadline_s, case.since) for window in windows)
     return PART_OF.format(late, sum(window.correct for window in windows))
 
 
-def _wrong_of(case: Case, windows: tuple[Window, ...]) -> str:
+def _wrong_of(case: Case, windows: Sequence[Window]) -> str:
     wrong = sum(window.in_time_but_wrong(case.deadline_s, case.since) for window in windows)
     return PART_OF.format(wrong, sum(window.in_time(case.deadline_s, case.since) for window in windows))
 
@@ -318,12 +324,12 @@ def _wrong_of(case: Case, windows: tuple[Window, ...]) -> str:
 def _ask_what_more_requests_complete() -> Question:
     before, after = (median(map(_completed, windows_at(each))) for each in (BATCHED, CROWDED))
     simulated = median(map(_completed, _simulated(Simulate.CONTINUOUS, 16.0, RECORDED_REQUESTS)))
-    answer, double, four_times = (f"about {value:.2g}" for value in (after, 4, 4 * before))
+    answer, all_of_4, four_times = f"about {after:.1f}", "about 4", f"about {4 * before:.0f}"
     assert abs(after / before - 1) < 0.05 and abs(simulated / after - 1) < 0.05
     return Question(
-        text=f"With continuous batching and 4 arrivals a second, {before:.2f} requests a second are completed. How many "
-        "at 16 arrivals?",
-        choices=(answer, double, four_times),
+        text=f"With continuous batching and 4 arrivals a second, {before:.2f} requests a second are completed. "
+        "How many are completed if 16 arrive in a second?",
+        choices=(answer, all_of_4, four_times),
         answer=answer,
         reveals={"simulate": Simulate.CONTINUOUS, "rate_per_s": 16.0},
         because=f"Recorded are {after:.2f}, and the simulator, which never saw these windows, has {simulated:.2f}. At "
@@ -358,8 +364,8 @@ def _ask_about_a_later_deadline() -> Question:
         answer=answer,
         reveals={"deadline_s": LATE_DEADLINE_S},
         because=f"{six[1]:.2f} at 16/s, {six[0]:.2f} at 4/s: the longest of these requests took {longest:.2f} s "
-        f"(client), so none is late. But a window ends after {RECORDED_REQUESTS} requests, before the queue is long: with "
-        f"{LONG_WINDOW} of them at 4/s the simulator finds {hidden:.2f}. There is a button for that.",
+        f"(client), so none is late. But a window ends after {RECORDED_REQUESTS} requests, before the queue is long: "
+        f"with {LONG_WINDOW} of them at 4/s the simulator finds {hidden:.2f}. There is a button for that.",
     )
 
 
