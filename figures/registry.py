@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from figures.admissions import ADMISSION_EXPLORATION, admission
 from figures.agent_rounds import AGENT_ROUNDS_EXPLORATION, agent_rounds
 from figures.allotments import BLOCKS_EXPLORATION, MAXIMUM_EXPLORATION, SHARING_EXPLORATION, slots_of_four
 from figures.answer_grids import (
@@ -28,6 +29,7 @@ from figures.file_budgets import FILE_BESIDE_KV_EXPLORATION, file_beside_kv
 from figures.greedy_checks import GREEDY_EXPLORATION, greedy_check
 from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
+from figures.load_curves import LOAD_CURVE_EXPLORATION, load_curve
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
@@ -45,6 +47,7 @@ from figures.schedules import (
     schedule_of_four,
 )
 from figures.scrubber import SCRUBBER_EXPLORATION, run_scrubber
+from figures.service_windows import COMPLETION_EXPLORATION, GOODPUT_EXPLORATION, Counted, service_windows
 from figures.snapshots import SNAPSHOTS_EXPLORATION, resume_from_snapshot
 from figures.steps import BUDGET_EXPLORATION, ROWS_EXECUTED_EXPLORATION, rows_executed, tokens_in_interval
 from figures.timelines import TIMELINE_EXPLORATION, request_timeline
@@ -152,6 +155,12 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry(None, "admission", "8.6.1", admission, ADMISSION_EXPLORATION),
+    Entry("8-33", "completion-throughput", "8.6.2", service_windows, COMPLETION_EXPLORATION),
+    Entry(
+        "8-34", "goodput", "8.6.2", service_windows, GOODPUT_EXPLORATION, {"slug": "goodput", "counted": Counted.GOOD}
+    ),
+    Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ passed on to another instance; one that needs less time, so a faster configurati
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -81,15 +82,18 @@ class ServiceForecast:
 
     def __call__(self, request: Request) -> int:
         """Nanoseconds from its first step to its last output, if it gives all outputs that it declares."""
-        halfway = request.prompt + request.declared_output // 2
-        of_one = verifying(step_plan((1 + self.draft_tokens, halfway)), self.draft_tokens)
-        with_all, with_others = equal_requests(self.rows, of_one), equal_requests(self.rows - 1, of_one)
-        to_compute = request.prompt - request.cached_prefix
-        prefill_ns = self.step_time(executed_plan(to_compute, request.cached_prefix, with_others))
-        step_ns = self.step_time(with_all)
-        steps = ceil((request.declared_output - 1) / self.outputs_per_step)
-        foreign_ns = min(self.rows - 1, steps) * (prefill_ns - step_ns)
-        return time_used(0, prefill_ns, 1 + steps, step_ns) + foreign_ns
+        return _service_ns(self, request.prompt, request.cached_prefix, request.declared_output)
+
+
+@lru_cache(maxsize=4096)
+def _service_ns(by: ServiceForecast, prompt: int, cached: int, outputs: int) -> int:
+    """Kept, as requests of the same kind come again and again."""
+    one = verifying(step_plan((1 + by.draft_tokens, prompt + outputs // 2)), by.draft_tokens)
+    step_ns = by.step_time(equal_requests(by.rows, one))
+    prefill_ns = by.step_time(executed_plan(prompt - cached, cached, equal_requests(by.rows - 1, one)))
+    steps = ceil((outputs - 1) / by.outputs_per_step)
+    foreign_ns = min(by.rows - 1, steps) * (prefill_ns - step_ns)
+    return time_used(0, prefill_ns, 1 + steps, step_ns) + foreign_ns
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def load_of(arrivals_ns: Iterable[int], shapes: Sequence[RequestShape]) -> tuple
         Request(at, kind.input_tokens, kind.output_tokens, cached_prefix=kind.shared_prefix_tokens)
         for at, kind in zip(times, cycle(kinds), strict=False)
     )
-    return _in_order(made)
+    return in_order(made)
 
 
 def mean_rate(requests: Sequence[Request]) -> float:
@@ -67,7 +67,7 @@ def mean_rate(requests: Sequence[Request]) -> float:
 
     Raises InputError where all arrive at one time.
     """
-    load = _in_order(requests)
+    load = in_order(requests)
     return (len(load) - 1) / _span_ns(load) * NS
 
 
@@ -76,7 +76,7 @@ def at_rate(requests: Sequence[Request], rate_per_s: float) -> tuple[Request, ..
 
     Raises InputError where all arrive at one time, and for a rate of 0 or less.
     """
-    load = _in_order(requests)
+    load = in_order(requests)
     longer = NS * (len(load) - 1) / (Fraction(_rate(rate_per_s)) * _span_ns(load))
     times = _within_time(rate_per_s, [int((one.arrival_ns - load[0].arrival_ns) * longer) for one in load])
     return tuple(
@@ -85,7 +85,8 @@ def at_rate(requests: Sequence[Request], rate_per_s: float) -> tuple[Request, ..
     )
 
 
-def _in_order(requests: Iterable[Request]) -> tuple[Request, ...]:
+def in_order(requests: Iterable[Request]) -> tuple[Request, ...]:
+    """The requests, if there are any and each arrives no earlier than the one before it; raises InputError if not."""
     return in_order_of_arrival(requests, continuous(1))  # the order is the same under each policy
 
 

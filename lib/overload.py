@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from lib.admission import Answer, Engine, Verdict, deadline_ns, decide
+from lib.arrivals import in_order
 from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.schedule import MOST_NS, Integers, Schedule
@@ -100,12 +101,12 @@ def let_all_in(requests: Sequence[Request], engine: Engine, deadline_s: float) -
 def cancel_at_deadline(requests: Sequence[Request], deadline_s: float) -> tuple[Request, ...]:
     """The same requests from users who go away when so much time has passed since the arrival, if not before.
 
-    Raises InputError for a deadline of 0 or less, and for one beyond 2^63 ns. Source: section 8.6.1.
+    Raises InputError for no requests, arrivals out of order, and a deadline of 0 or less. Source: section 8.6.1.
     """
-    due_ns = deadline_ns(deadline_s)
+    due_ns, load = deadline_ns(deadline_s), in_order(requests)
     return tuple(
         replace(request, cancel_ns=min(request.arrival_ns + due_ns, MOST_NS if one is None else one))
-        for request in requests
+        for request in load
         for one in (request.cancel_ns,)
     )
 

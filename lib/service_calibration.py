@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
+from lib.admission import Engine, ServiceForecast, Verdict, decide
 from lib.arrivals import at_once, even
 from lib.attention import causal_pairs
 from lib.checks import InputError, keep_whole, one_of
@@ -149,24 +150,46 @@ def decode_mbu(task: RequestShape) -> float:
     return one.read_ns(step_plan((1, _mean_context(task)))) / NS / alone(task).interval_s
 
 
-def serve(tasks: Sequence[str], arrivals_ns: Sequence[int], admission: Admission) -> Window:
+def serve(
+    tasks: Sequence[str], arrivals_ns: Sequence[int], admission: Admission, deadline_s: float | None = None
+) -> Window:
     """The window in which the simulator serves these tasks of the record, planned to arrive at these times.
 
     One at a time means that a request waits outside until no other is in the engine; otherwise it is sent on its
-    arrival, and the engine runs at most four. An answer is right or wrong by its task; the window ends with the last.
-    Raises InputError for what is no task and for arrivals out of order. Source: section 8.6.2.
+    arrival, and the engine runs at most four. With a deadline a gateway refuses whoever it expects to be late. An
+    answer is right or wrong by its task; the window ends with the last answer or arrival. Raises InputError for what is
+    no task, for arrivals out of order, and for a deadline by which nobody is expected to be done. Source: section
+    8.6.2; the gateway: 8.6.1.
     """
     one_by_one = one_of("admission", admission, Admission) == Admission.ONE_AT_A_TIME
     policy = Policy(1 if one_by_one else MOST_RUNNING, token_budget=TOKEN_BUDGET)
     assert POOL.requests_that_fit(LONG_TASK) >= MOST_RUNNING, "the pool is never full, so it is left out"
-    schedule = simulate(requests_of(tasks, arrivals_ns), policy, service_step())
+    load = requests_of(tasks, arrivals_ns)
+    let_in = range(len(load)) if deadline_s is None else _let_in(load, policy, deadline_s)
+    schedule = simulate([load[place] for place in let_in], policy, service_step())
     sent = schedule.started_ns if one_by_one else schedule.arrival_ns
-    times = (of.tolist() for of in (schedule.arrival_ns, sent, schedule.first_token_ns, schedule.finish_ns))
+    times = zip(sent.tolist(), schedule.first_token_ns.tolist(), schedule.finish_ns.tolist(), strict=True)
+    served = {place: (at / NS, first / NS, end / NS) for place, (at, first, end) in zip(let_in, times, strict=True)}
     outcomes = tuple(
-        Outcome(arrival / NS, sent / NS, first / NS, finish / NS, task != WRONG_TASK)
-        for task, arrival, sent, first, finish in zip(tasks, *times, strict=True)
+        Outcome(request.arrival_ns / NS, *served[place], tasks[place] != WRONG_TASK)
+        if place in served
+        else Outcome(request.arrival_ns / NS, None, None, None, is_correct=False)
+        for place, request in enumerate(load)
     )
-    return Window(outcomes, schedule.total_ns / NS)
+    return Window(outcomes, max(schedule.total_ns, load[-1].arrival_ns) / NS)
+
+
+def _let_in(load: Sequence[Request], policy: Policy, deadline_s: float) -> list[int]:
+    """Whom the gateway lets in, which reckons with a full batch of the request's own like."""
+    forecast = ServiceForecast(service_step(), policy.max_running)
+    by_prompt = {request.prompt: request for request in load}
+    expected = {prompt: forecast(request) for prompt, request in by_prompt.items()}
+    engine = Engine(policy, service_step(), lambda request: expected[request.prompt])
+    answers = decide(load, (engine,), deadline_s)
+    places = [place for place, (answer,) in enumerate(answers) if answer.verdict == Verdict.LET_IN]
+    if not places:
+        raise InputError("deadline_s", deadline_s, "a deadline by which somebody is expected to be done")
+    return places
 
 
 def requests_of(tasks: Sequence[str], arrivals_ns: Sequence[int]) -> tuple[Request, ...]:

@@ -36,7 +36,7 @@ UNITS = {
         Unit("bytes"), Unit("KiB", KIB), Unit("MiB", MIB), Unit("GiB", GIB),
         Unit("kB", KB), Unit("MB", MB), Unit("GB", GB),
         Unit("GB/s", GB), Unit("TFLOP/s", 10**12), Unit("W"),
-        Unit(""), Unit("token"), Unit("token/s"),
+        Unit(""), Unit("token"), Unit("token/s"), Unit("/s"),
     )
 }  # fmt: skip
 

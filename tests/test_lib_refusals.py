@@ -41,6 +41,7 @@ from lib import (
     greedy_check,
     kv_compression,
     latency,
+    load_curve,
     mapped_pages,
     memory,
     model,
@@ -56,6 +57,7 @@ from lib import (
     rejection_sampling,
     retries,
     scheduling,
+    service_calibration,
     shapes,
     shortest_script,
     slo,
@@ -72,6 +74,7 @@ from lib.latency import InsertedAs
 from lib.paging import Findable, Pool
 from lib.rejection_sampling import ALWAYS_A, TARGET, Rule
 from lib.residency import Gate
+from lib.service_record import Admission
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
@@ -287,6 +290,14 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     goodput.goodput: {"correct": (True, False), "in_time": (True, True), "length_s": 8.0},
     goodput.energy_per_qualified: {"energy_j": 4500.0, "qualified": 7},
     goodput.gpu_time_per_qualified: {"gpu_s": 9.0, "qualified": 16},
+    load_curve.simulated_window: {
+        "admission": Admission.CONTINUOUS, "rate_per_s": 4.0, "requests": 4, "number": 2,
+        "arrivals": load_curve.Arrivals.POISSON, "refuse_beyond_s": 3.0,
+    },
+    load_curve.tasks_of: {"requests": 4, "number": 2},
+    service_calibration.serve: {
+        "tasks": ("n128-r2",), "arrivals_ns": (0,), "admission": Admission.ONE_AT_A_TIME, "deadline_s": 3.0,
+    },
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
