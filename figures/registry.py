@@ -31,6 +31,7 @@ from figures.grids import ROWS_EXPLORATION, rows_and_state
 from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
 from figures.load_curves import LOAD_CURVE_EXPLORATION, load_curve
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
+from figures.own_engine import ENGINE_EXPLORATION, your_engine
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
@@ -161,6 +162,7 @@ FIGURES = (
         "8-34", "goodput", "8.6.2", service_windows, GOODPUT_EXPLORATION, {"slug": "goodput", "counted": Counted.GOOD}
     ),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
+    Entry(None, "your-engine", "8.6.2", your_engine, ENGINE_EXPLORATION),
 )  # fmt: skip
 
 
