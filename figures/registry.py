@@ -33,6 +33,7 @@ from figures.group_formats import GROUP_FORMATS_EXPLORATION, group_formats
 from figures.in_system import SYSTEM_EXPLORATION, requests_in_system
 from figures.load_curves import LOAD_CURVE_EXPLORATION, load_curve
 from figures.offloads import COPY_TIME_EXPLORATION, OFFLOAD_MEMORY_EXPLORATION, copy_time, offload_memory
+from figures.own_engine import ENGINE_EXPLORATION, your_engine
 from figures.pairs import BEHIND_CONTEXT_EXPLORATION, FIRST_CHUNK_EXPLORATION, pairs_of_chunk
 from figures.pools import POOL_SIZE_EXPLORATION, pool_size
 from figures.prefetches import COPY_AND_COMPUTE_EXPLORATION, copy_and_compute
@@ -167,6 +168,7 @@ FIGURES = (
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
     Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
     Entry("8-36", "task-speedup", "8.6.3", task_speedups, TASK_SPEEDUP_EXPLORATION),
+    Entry(None, "your-engine", "8.6.2", your_engine, ENGINE_EXPLORATION),
 )  # fmt: skip
 
 

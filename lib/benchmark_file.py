@@ -71,7 +71,7 @@ class MeasuredRequest:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One run of a benchmark client against an engine: T_obs in seconds, and its requests in the file's order.
+    """One run of a benchmark client against an engine: its duration in seconds, and its requests in the file's order.
 
     `request_rate` is what the client was told, in requests per second: infinite if it sent all at once, None if the
     file does not say. So is `max_concurrency`, the most that it kept in flight; None means no limit.
@@ -96,9 +96,14 @@ class Benchmark:
         return len(self.requests) - self.completed
 
     @property
+    def observed_s(self) -> float:
+        """T_obs: the run's duration, or until the last token where that comes later."""
+        return max(self.duration_s, *(end for one in self.requests if (end := _end_s(one)) is not None), 0.0)
+
+    @property
     def completion_throughput(self) -> float:
         """Completed requests per second, right or wrong: what can be said without knowing which answers are right."""
-        return completion_throughput(self.completed, self.duration_s)
+        return completion_throughput(self.completed, self.observed_s)
 
     @property
     def has_start_times(self) -> bool:
@@ -127,8 +132,7 @@ class Benchmark:
             if whole(f"flags, request {place}", flag, at_most=1) and request.failed:
                 raise InputError(f"flags, request {place}", flag, "0: it failed, so it has no answer")
         outcomes = (_outcome(*each) for each in zip(self.requests, flags, strict=True))
-        last_s = max((end for one in self.requests if (end := _end_s(one)) is not None), default=0.0)
-        return Window(tuple(outcomes), max(self.duration_s, last_s))
+        return Window(tuple(outcomes), self.observed_s)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -166,6 +170,13 @@ def _outcome(request: MeasuredRequest, flag: int) -> Outcome:
     return Outcome(sent, sent, sent + request.ttft_s, _end_s(request), bool(flag))
 
 
+def read_benchmarks(path: Path | str) -> tuple[Benchmark, ...]:
+    """All runs in a benchmark client's file. Raises InputError as `read_benchmark`."""
+    file = Path(path)
+    found = _objects(file.name, _text(file))
+    return tuple(_run(file.name, found, number) for number in range(len(found)))
+
+
 def read_benchmark(path: Path | str, run: int | None = None) -> Benchmark:
     """One run in a benchmark client's file; a file with several wants the number of one, from 0.
 
@@ -177,9 +188,12 @@ def read_benchmark(path: Path | str, run: int | None = None) -> Benchmark:
     if run is None and len(found) > 1:
         told = "; ".join(f"{number}: {_told(each)}" for number, each in enumerate(found))
         raise InputError("run", None, f"the number of one of the {len(found)} runs in {file.name} ({told})")
-    number = 0 if run is None else whole("run", run, at_most=len(found) - 1)
-    where = file.name if len(found) == 1 else f"{file.name}, run {number}"
-    return _Run(where, found[number]).benchmark(file.name, number, len(found))
+    return _run(file.name, found, 0 if run is None else whole("run", run, at_most=len(found) - 1))
+
+
+def _run(file: str, found: Sequence[Mapping[str, Any]], number: int) -> Benchmark:
+    where = file if len(found) == 1 else f"{file}, run {number}"
+    return _Run(where, found[number]).benchmark(file, number, len(found))
 
 
 def read_correctness(path: Path | str) -> tuple[int, ...]:

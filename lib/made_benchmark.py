@@ -26,7 +26,8 @@ SHORT_PROMPT, LONG_PROMPT, OUTPUT = (200, 1600), (3000, 9000), (12, 60)
 # What the simulator ran with, and so what a fit of the file should come to: a quicker host and a slower card than the
 # book's.
 FIT = Fit(fixed_ns=9_000_000, per_new_token_ns=60_000, per_causal_pair_ns=5)
-POLICY: Policy = chunked(8, chunk=2048, token_budget=2048)
+ROWS, BUDGET = 8, 2048
+POLICY: Policy = chunked(ROWS, chunk=BUDGET, token_budget=BUDGET)
 # A client sees a token so much later at most, and one in a hundred events far later, as other work was in its way.
 LATE_S, FAR_LATE_S, FAR_LATE_SHARE = 0.0004, 0.008, 0.01
 # Of each run, who failed, and who got two tokens in each chunk.

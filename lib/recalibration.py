@@ -7,7 +7,8 @@ does not matter there: the tokens are the same, and so are the pairs. Source: th
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import combinations
 from statistics import median
@@ -21,7 +22,7 @@ from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.latency import percentile
 from lib.scheduling import UNLIMITED, Policy, Request
-from lib.step_time import NS, Fit
+from lib.step_time import NS, Fit, StepTime
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -106,19 +107,33 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class Replay:
-    """The completed requests of a benchmark, sent at the same times into an engine with a fitted step time."""
+    """A run as measured, and the same requests as an engine of some policy and step time would have served them.
 
-    requests: tuple[Compared, ...]
+    Failed requests are in neither: they were not served.
+    """
+
+    measured: Benchmark
+    predicted: Benchmark
+
+    @cached_property
+    def compared(self) -> tuple[Compared, ...]:
+        """The completed requests, side by side."""
+        pairs = zip(self.measured.requests, self.predicted.requests, strict=True)
+        return tuple(
+            Compared(place, was.ttft_s, is_said.ttft_s, was.mean_interval_s, is_said.mean_interval_s)
+            for place, (was, is_said) in enumerate(pairs)
+            if not was.failed
+        )
 
     @property
     def ttft_error(self) -> float:
         """The median of |predicted / measured - 1| over the times to first token."""
-        return median(abs(one.predicted_ttft_s / one.measured_ttft_s - 1) for one in self.requests)
+        return median(abs(one.predicted_ttft_s / one.measured_ttft_s - 1) for one in self.compared)
 
     @property
     def interval_error(self) -> float | None:
         """The same over the mean intervals; None if no request has any."""
-        pairs = ((one.predicted_interval_s, one.measured_interval_s) for one in self.requests)
+        pairs = ((one.predicted_interval_s, one.measured_interval_s) for one in self.compared)
         errors = [abs(predicted / measured - 1) for predicted, measured in pairs if predicted and measured]
         return median(errors) if errors else None
 
@@ -153,24 +168,19 @@ def _refuse_blurred(benchmark: Benchmark, is_told: np.ndarray[Any, np.dtype[np.b
         raise InputError(benchmark.file, f"no witness of {' and '.join(blurred)}", allowed)
 
 
-def replay(benchmark: Benchmark, policy: Policy, fit: Fit) -> Replay:
-    """What `simulate` makes of the same arrivals, lengths and limits with a fitted step time, request by request.
+def replay(benchmark: Benchmark, policy: Policy, step_time: StepTime) -> Replay:
+    """What `simulate` makes of the same arrivals and lengths under a policy, say the engine's own, one by one.
 
-    Failed requests are left out. Raises InputError as `steps_of`.
+    Raises InputError as `steps_of`.
     """
     sent = _completed(benchmark)
     load = [Request(round((one.sent_s or 0.0) * NS), one.input_tokens, one.output_tokens) for _, one in sent]
-    schedule = simulate(load, policy, fit)
-    means = (schedule.finish_ns - schedule.first_token_ns) / NS
-    return Replay(
-        tuple(
-            Compared(
-                place, one.ttft_s, int(schedule.ttft_ns[at]) / NS,
-                one.mean_interval_s, float(means[at]) / (one.output_tokens - 1) if one.output_tokens > 1 else None,
-            )
-            for at, (place, one) in enumerate(sent)
-        )
-    )  # fmt: skip
+    schedule = simulate(load, policy, step_time)
+    predicted = list(benchmark.requests)
+    for at, (place, one) in enumerate(sent):
+        intervals = tuple(length / NS for length in schedule.intervals_ns(at))
+        predicted[place] = replace(one, ttft_s=int(schedule.ttft_ns[at]) / NS, intervals_s=intervals)
+    return Replay(benchmark, replace(benchmark, requests=tuple(predicted)))
 
 
 def steps_of(benchmark: Benchmark, policy: Policy) -> Steps:
@@ -208,6 +218,7 @@ class _Seen:
         firsts = np.array([times[0] for times in self.arrivals])
         lasts = np.array([times[-1] for times in self.arrivals])
         self.ends = self._step_ends(firsts, lasts)
+        self._refuse_fewer_rows(firsts, lasts)
         self.entries = self._entries(lasts)
         self.first, self.last = self._step_at(firsts), self._step_at(lasts)
         self.decodes, self.pairs = self._decodes(np.ones_like(self.single))
@@ -231,6 +242,14 @@ class _Seen:
         """The step that ended with a token of this time."""
         return np.asarray(np.searchsorted(self.ends, times + self.together_s, "right") - 1, np.int64)
 
+    def _refuse_fewer_rows(self, firsts: Floats, lasts: Floats) -> None:
+        """Whoever has a first and not yet a last token has a row, so the file says how many rows there are at least."""
+        began, ended = np.sort(firsts + self.together_s), np.sort(lasts - self.together_s)
+        at_once = np.arange(1, len(began) + 1) - np.searchsorted(ended, began, "right")
+        if self.policy.max_running < (rows := int(at_once.max())):
+            allowed = f"at least {rows}: so many requests got tokens at the same time"
+            raise InputError("max_running", self.policy.max_running, allowed)
+
     def _entries(self, lasts: Floats) -> Floats:
         """When each request could begin: once sent, and once there was a row for it, first come, first served."""
         rows, entries = list[float](), []
@@ -252,7 +271,7 @@ class _Seen:
         return batch, np.cumsum(offset)[:-1] + batch * np.arange(len(batch))
 
     def steps(self) -> Steps:
-        begins = self._step_at(self.entries) + 1
+        begins = np.minimum(self._step_at(self.entries) + 1, self.first)
         stretches = list(_joined(sorted(zip(begins.tolist(), self.first.tolist(), strict=True))))
         in_prompts = np.zeros(len(self.ends), bool)
         for begin, end in stretches:
@@ -293,7 +312,8 @@ class _Seen:
             start = max(start, float(self.ends[begin - 1]) if begin else 0.0)
         tokens = int(self.decodes[steps].sum() + self.prompts[own].sum())
         pairs = int(self.pairs[steps].sum()) + sum(causal_pairs(int(prompt)) for prompt in self.prompts[own])
-        return Equation(len(steps) + unseen, tokens, pairs, float(self.ends[end]) - start)
+        length = float(self.ends[end]) - start
+        return Equation(len(steps) + unseen, tokens, pairs, length) if length > 0 else None
 
 
 def _joined(spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

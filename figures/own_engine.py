@@ -1,0 +1,302 @@
+"""Figures of a reader's own engine: what its runs complete, what of it is good, and how near a replay comes to it.
+
+The book has no file of a real engine and shows a made one; `own_engine` draws the same for a file of the reader's.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures import style
+from figures.exploration import Choice, Exploration, Question, Readout, Slider
+from figures.lines import line_key, round_above, round_ticks, ticks_below, ticks_left
+from figures.page import box, new_page, swatch, write
+from figures.words import words
+from lib import made_benchmark
+from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
+from lib.checks import InputError, one_of, seconds, whole
+from lib.clocks import Clock
+from lib.goodput import Window
+from lib.recalibration import Compared, Replay, fitted, replay
+from lib.scheduling import Policy, chunked
+from lib.service_record import DEADLINE_S
+from lib.step_time import NS, Fit
+from lib.units import shown
+
+SLUG = "your-engine"
+PAGE_PT, BOTTOM_PT, HEIGHT_PT, TITLE_PT = 296, 92, 178, 280
+BARS_LEFT_PT, BARS_PT, DOTS_LEFT_PT, DOTS_PT = 30, 160, 250, 156
+KEY_LINES_PT, RIGHT_PT = (46, 28, 10), 214
+BAR, HALF = 0.36, 0.4
+MOST_RUNNING, LEAST_BUDGET, MOST_BUDGET = 24, 256, 8192
+MORE_RUNNING = 2 * made_benchmark.POLICY.max_running
+_FITTED = (Clock.CLIENT, Clock.FIT)
+_CIRCLE: dict[str, Any] = {
+    "linestyle": "", "marker": "o", "markersize": 4, "markerfacecolor": "none", "markeredgecolor": style.LINE["one"][0],
+    "markeredgewidth": style.THIN_PT,
+}  # fmt: skip
+_DIAMOND = _CIRCLE | {"marker": "D", "markersize": 4, "markeredgecolor": style.LINE["launch"][0]}
+_TIMES: dict[str, dict[str, Any]] = {"ttft": _CIRCLE, "interval": _DIAMOND}
+
+
+class Run(StrEnum):
+    """The runs of the made file, by their rate of sending."""
+
+    SLOW, MIDDLE, FAST = (f"{rate}/s" for rate in made_benchmark.RATES_PER_S)
+
+
+@dataclass(frozen=True)
+class Served:
+    """One run as measured and as replayed, and which of its answers are right, where somebody has told."""
+
+    replay: Replay
+    flags: tuple[int, ...] | None
+
+    def good_per_s(self, run: Benchmark, deadline_s: float) -> float:
+        """Right answers in time per second; where nobody told which are right, answers in time."""
+        if self.flags is None:
+            return run.in_time(deadline_s) / run.observed_s
+        return run.with_correctness(self.flags).goodput(deadline_s)
+
+
+def own_windows(path: Path | str, correctness: Sequence[Sequence[int]]) -> tuple[Window, ...]:
+    """The runs of a benchmark file as windows of outcomes, with one list of 1 (right) and 0 (wrong) for each run.
+
+    Raises InputError as `read_benchmark` and `with_correctness`, and for another number of lists.
+    """
+    runs = read_benchmarks(path)
+    return tuple(run.with_correctness(flags) for run, flags in zip(runs, _flags(runs, correctness), strict=True))
+
+
+def own_engine(
+    path: Path | str,
+    policy: Policy,
+    correctness: Sequence[Sequence[int]] | None = None,
+    *,
+    replayed_with: Policy | None = None,
+    fitted_on: int = 0,
+    compared: int = 0,
+    deadline_s: float = float(DEADLINE_S),
+    language: str = "en",
+) -> Figure:
+    """The figure `your-engine` for a benchmark file of one's own, whose engine ran under this policy.
+
+    The step time is fitted on one run (by number, from 0), and all are replayed with it under `replayed_with`, by
+    default the engine's own policy. Without `correctness` bars count answers in time, right or wrong. Raises InputError
+    for a file or a run that makes no sense, and for one that does not tell the step time.
+    """
+    runs = read_benchmarks(path)
+    flags = [None] * len(runs) if correctness is None else _flags(runs, correctness)
+    fit = fitted(runs[whole("fitted_on", fitted_on, at_most=len(runs) - 1)], policy).fit
+    replays = [replay(run, replayed_with or policy, fit) for run in runs]
+    served = tuple(Served(*each) for each in zip(replays, flags, strict=True))
+    at = whole("compared", compared, at_most=len(runs) - 1)
+    return _draw(served, at, fit, seconds("deadline_s", deadline_s, above_zero=True), language)
+
+
+def your_engine(
+    *,
+    max_running: Annotated[int, Slider("running at most", 1, MOST_RUNNING, 1)] = made_benchmark.POLICY.max_running,
+    token_budget: Annotated[int, Slider("token budget", LEAST_BUDGET, MOST_BUDGET, 256)] = made_benchmark.BUDGET,
+    deadline_s: Annotated[float, Slider("deadline", 1.0, 8.0, 0.5, "s")] = float(DEADLINE_S),
+    compared: Annotated[Run, Choice("dots show", tuple(Run))] = Run.FAST,
+    fitted_on: Annotated[Run, Choice("fit from", tuple(Run))] = Run.MIDDLE,
+    language: str = "en",
+) -> Figure:
+    """The runs of the made benchmark file, measured and replayed: good answers per second, and times request by request.
+
+    The step time is fitted on one run, under the limits with which the file was made; all runs are replayed under the
+    limits that are chosen. Raises InputError for values that make no sense. Source: section 8.6.2.
+    """
+    served, fit = served_at(max_running, token_budget, fitted_on)
+    at = list(Run).index(one_of("compared", compared, Run))
+    return _draw(served, at, fit, seconds("deadline_s", deadline_s, above_zero=True), language)
+
+
+@cache
+def _made() -> tuple[Benchmark, ...]:
+    return read_benchmarks(MADE)
+
+
+@lru_cache(len(Run))
+def _fit(fitted_on: Run) -> Fit:
+    return fitted(_made()[list(Run).index(fitted_on)], made_benchmark.POLICY).fit
+
+
+@lru_cache(16)
+def _served(policy: Policy, fit: Fit) -> tuple[Served, ...]:
+    flags = read_correctness(MADE_CORRECTNESS)
+    return tuple(Served(replay(run, policy, fit), flags) for run in _made())
+
+
+def served_at(max_running: int, token_budget: int, fitted_on: str) -> tuple[tuple[Served, ...], Fit]:
+    """The runs of the made file, replayed under these limits, and the fit from one of them."""
+    rows = whole("max_running", max_running, at_least=1, at_most=MOST_RUNNING)
+    budget = whole("token_budget", token_budget, at_least=LEAST_BUDGET, at_most=MOST_BUDGET)
+    fit = _fit(one_of("fitted_on", fitted_on, Run))
+    return _served(chunked(rows, budget, budget), fit), fit
+
+
+def _flags(runs: Sequence[Benchmark], correctness: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    if isinstance(correctness, str) or not isinstance(correctness, Sequence) or len(correctness) != len(runs):
+        allowed = f"a list of 1 and 0 for each of the {len(runs)} runs"
+        raise InputError("correctness", correctness, allowed)
+    return [tuple(flags) for flags in correctness]
+
+
+def _draw(served: Sequence[Served], compared: int, fit: Fit, deadline_s: float, language: str) -> Figure:
+    text = words(language, SLUG)
+    names = _names(served, text)
+    with style.in_book_style():
+        page = new_page(PAGE_PT)
+        write(page, 14, TITLE_PT, text["per_s"].format(deadline=f"{deadline_s:g}"))
+        bars = box(page, BARS_LEFT_PT, BOTTOM_PT, BARS_PT, HEIGHT_PT)
+        _draw_bars(bars, served, deadline_s, names)
+        write(page, RIGHT_PT, TITLE_PT, text["dots"].format(run=names[compared]))
+        dots = box(page, DOTS_LEFT_PT, BOTTOM_PT, DOTS_PT, HEIGHT_PT)
+        _draw_times(dots, served[compared].replay.compared, text)
+        good = "good" if served[0].flags is not None else "in_time"
+        for height, role, source in zip(KEY_LINES_PT, ("decode", "foreign"), ("measured", "replayed"), strict=False):
+            swatch(page, 14, height, text[source].format(counted=text[good]), role)
+        line_key(page, 14, KEY_LINES_PT[2], text["completed"], "weights")
+        for height, (name, look) in zip(KEY_LINES_PT, _TIMES.items(), strict=False):
+            where = [(RIGHT_PT + 5) / style.WIDTH_PT], [(height + 4) / PAGE_PT]
+            page.add_artist(Line2D(*where, transform=page.transFigure, **look))
+            write(page, RIGHT_PT + 16, height, text[name])
+        write(page, RIGHT_PT, KEY_LINES_PT[2], text["fit"].format(**_terms(fit)))
+    return page
+
+
+def _terms(fit: Fit) -> dict[str, str]:
+    step, token = shown(fit.fixed_ns / NS, "ms", 2), f"{fit.per_new_token_ns / 1e3:.1f} µs"
+    return {"step": step, "token": token, "pair": f"{fit.per_causal_pair_ns} ns"}
+
+
+def _names(served: Sequence[Served], text: Mapping[str, str]) -> list[str]:
+    """What each run is called: its rate, or its number where the file does not say, or says the same of two."""
+    rates = [each.replay.measured.request_rate for each in served]
+    if None in rates or len(set(rates)) < len(rates):
+        return [text["run"].format(number=number) for number in range(len(rates))]
+    return [text["at_once"] if rate == math.inf else f"{rate:g}/s" for rate in rates]
+
+
+def _draw_bars(axes: Axes, served: Sequence[Served], deadline_s: float, names: Sequence[str]) -> None:
+    """Of each run two bars, as measured and as replayed: what is good, and in outline all that is completed."""
+    highest = max(run.completion_throughput for each in served for run in (each.replay.measured, each.replay.predicted))
+    end = round_above(1.02 * highest, (1, 1.5, 2, 3, 4, 5, 6, 8, 10))
+    axes.set(xlim=(-0.5, len(served) - 0.5), ylim=(0, end))
+    ticks_left(axes, {tick: f"{tick:g}" for tick in round_ticks(end)})
+    ticks_below(axes, dict(enumerate(names)))
+    for place, each in enumerate(served):
+        runs = {"decode": (each.replay.measured, -BAR), "foreign": (each.replay.predicted, 0.0)}
+        for role, (run, left) in runs.items():
+            good, all_of_it = each.good_per_s(run, deadline_s), run.completion_throughput
+            begin, beyond = place + left, place + left + BAR
+            corners = [(begin, 0), (begin, good), (beyond, good), (beyond, 0)]
+            axes.add_collection(PolyCollection([corners], **style.look(role)))
+            outline = [good, all_of_it, all_of_it, good]
+            axes.plot([begin, begin, beyond, beyond], outline, clip_on=False, **style.line("weights"))
+
+
+def _draw_times(axes: Axes, compared: Sequence[Compared], text: Mapping[str, str]) -> None:
+    """Each request's times, replayed against measured; on the line both are the same."""
+    times = {
+        "ttft": [(one.measured_ttft_s, one.predicted_ttft_s) for one in compared],
+        "interval": [
+            (one.measured_interval_s, one.predicted_interval_s)
+            for one in compared
+            if one.measured_interval_s and one.predicted_interval_s
+        ],
+    }
+    values = [value for pairs in times.values() for pair in pairs for value in pair]
+    ends = [math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))]
+    limits = [10.0 ** ends[0], 10.0 ** max(ends[1], ends[0] + 1)]
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
+    decades = {10.0**power: f"{10.0**power:g}" for power in range(ends[0], max(ends[1], ends[0] + 1) + 1)}
+    ticks_below(axes, decades, text["measured_s"])
+    ticks_left(axes, decades)
+    axes.plot(limits, limits, color=style.FAINT, linewidth=style.THIN_PT)
+    for name, pairs in times.items():
+        if pairs:
+            axes.plot(*zip(*pairs, strict=True), clip_on=False, **_TIMES[name])
+
+
+def engine_readouts(
+    *, max_running: int, token_budget: int, deadline_s: float, compared: str, fitted_on: str
+) -> tuple[Readout, ...]:
+    """The fit, how near the replay comes, and what it says of the run, at the settings of `your_engine`."""
+    served, fit = served_at(max_running, token_budget, fitted_on)
+    one = served[list(Run).index(one_of("compared", compared, Run))]
+    assert one.flags is not None
+    was, is_said = (run.with_correctness(one.flags) for run in (one.replay.measured, one.replay.predicted))
+    interval_error = one.replay.interval_error
+    assert interval_error is not None
+    return (
+        Readout("a step, whatever is in it", fit.fixed_ns / NS, "ms", 2, _FITTED),
+        Readout("a new token", fit.per_new_token_ns / NS, "us", 1, _FITTED),
+        Readout("a query-key pair", fit.per_causal_pair_ns / NS, "ns", 0, _FITTED),
+        Readout("first tokens: median error", f"{one.replay.ttft_error:.1%}"),
+        Readout("intervals: median error", f"{interval_error:.1%}"),
+        Readout("completed, measured", was.completion_throughput, "/s", 2),
+        Readout("completed, replayed", is_said.completion_throughput, "/s", 2),
+        Readout("right and in time, measured", was.goodput(deadline_s), "/s", 2),
+        Readout("right and in time, replayed", is_said.goodput(deadline_s), "/s", 2),
+        Readout("longest request, measured", was.longest_s(), "s", 2, (Clock.CLIENT,)),
+        Readout("longest request, replayed", is_said.longest_s(), "s", 2, _FITTED),
+    )
+
+
+def _fast(max_running: int) -> Window:
+    served, _ = served_at(max_running, made_benchmark.BUDGET, Run.MIDDLE)
+    flags = served[-1].flags
+    assert flags is not None
+    return served[-1].replay.predicted.with_correctness(flags)
+
+
+def _ask_for_more_rows() -> Question:
+    rows = made_benchmark.POLICY.max_running
+    now, more = _fast(rows), _fast(MORE_RUNNING)
+    good, then = now.goodput(DEADLINE_S), more.goodput(DEADLINE_S)
+    assert f"{now.completion_throughput:.2f}" == f"{more.completion_throughput:.2f}" and then < good
+    answer = "fewer"
+    return Question(
+        text=f"Requests come at {Run.FAST}; at most {rows} run at once, and {now.completion_throughput:.2f} a second are "
+        f"completed, {good:.2f} of them right and within {DEADLINE_S} s. Let {MORE_RUNNING} run at once: how many good "
+        "answers a second then?",
+        choices=("twice as many", "as many", answer),
+        answer=answer,
+        reveals={"max_running": MORE_RUNNING},
+        because=f"{then:.2f}. The replay, which meets what was measured at {rows}, completes "
+        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each step, "
+        "so each takes longer, and nobody is done in time.",
+    )
+
+
+def _why_engine_still(moved: str, settings: Mapping[str, Any]) -> str:
+    if moved == "deadline_s":
+        return "No answer took longer than the one deadline and less than the other."
+    if moved == "max_running":
+        return "So many never run at once: no request waits for a row, before and now."
+    return ""
+
+
+ENGINE_EXPLORATION = Exploration(
+    question=_ask_for_more_rows,
+    in_view=("max_running", "token_budget", "deadline_s", "compared"),
+    settings={
+        f"{MORE_RUNNING} at once": {"max_running": MORE_RUNNING},
+        "half as many at once": {"max_running": made_benchmark.POLICY.max_running // 2},
+        "small budget": {"token_budget": 2 * LEAST_BUDGET},
+    },
+    readouts=engine_readouts,
+    why_still=_why_engine_still,
+)
