@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -50,12 +51,17 @@ BOOK = Inputs(prefill_s=20, decode_s=DECODE_S, tools_s=30, speedup=DECODE_SPEEDU
 
 def _halvings(formula: Formula) -> Key:
     """What a formula gives for the task with each of its parts halved alone."""
-    return lambda **parts_s: [formula(FasterPart(sum(parts_s.values()), part_s, HALVED)) for part_s in parts_s.values()]
+
+    def key(**parts_s: float) -> tuple[float, ...]:
+        task_s = sum(parts_s.values())
+        return tuple(formula(FasterPart(task_s, part_s, HALVED)) for part_s in parts_s.values())
+
+    return key
 
 
-def _one_after_the_other(**parts_s: float) -> list[float]:
-    saved_s = _halvings(lambda case: case.break_even_s)(**parts_s)
-    return [sum(parts_s.values()) - sum(saved_s[: place + 1]) for place in range(len(saved_s))]
+def _one_after_the_other(**parts_s: float) -> tuple[float, ...]:
+    saved_s = accumulate(_halvings(lambda case: case.break_even_s)(**parts_s))
+    return tuple(sum(parts_s.values()) - so_far for so_far in saved_s)
 
 
 HALVINGS = NumberPart(
@@ -183,10 +189,11 @@ def _drawn(random: Random) -> Inputs:
 
 
 def _suits(inputs: Inputs) -> bool:
-    """Whether the task clearly gains or loses, the book's answers are wrong, and `check` names each mistake."""
+    """Whether the task clearly gains or loses, no input nor answer is the book's, and `check` names each mistake."""
     (net_speedup,) = _answers(NET_SPEEDUP, inputs)
     return (
         abs(net_speedup - 1) >= _CLEARLY
+        and all(getattr(inputs, name) != getattr(BOOK, name) for name in _ALL)
         and all(part.judge(inputs, _answers(part, BOOK)).kind is not Kind.RIGHT for part in PARTS)
         and all(
             part.judge_function(inputs, mistake.formula).kind is Kind.MISTAKE

@@ -52,7 +52,7 @@ check = Checker(exercise_8_8.EXERCISE, inputs)
 def task_with_each_part_halved(prefill_s, decode_s, tools_s):
     ### BEGIN SOLUTION
     task_s = prefill_s + decode_s + tools_s
-    return [task_s - part_s / 2 for part_s in (prefill_s, decode_s, tools_s)]
+    return task_s - prefill_s / 2, task_s - decode_s / 2, task_s - tools_s / 2
     ### END SOLUTION
 
 
