@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lib import exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7
+from lib import (
+    exercise_8_1,
+    exercise_8_2,
+    exercise_8_3,
+    exercise_8_4,
+    exercise_8_5,
+    exercise_8_6,
+    exercise_8_7,
+    exercise_8_9,
+)
 from lib.checks import InputError
 from lib.exercises import (
     FEEDBACK,
@@ -32,7 +41,16 @@ from lib.records import record
 from tools import derive
 from tools.notebooks import ROOT, code_cells, pairs
 
-MODULES = (exercise_8_1, exercise_8_2, exercise_8_3, exercise_8_4, exercise_8_5, exercise_8_6, exercise_8_7)
+MODULES = (
+    exercise_8_1,
+    exercise_8_2,
+    exercise_8_3,
+    exercise_8_4,
+    exercise_8_5,
+    exercise_8_6,
+    exercise_8_7,
+    exercise_8_9,
+)
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
 SEEDS = range(50)
