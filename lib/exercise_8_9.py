@@ -549,7 +549,7 @@ REJECTED = ChoicePart(
 def _limits_of_e(
     output_tokens: int, prefill_s: float, round_ms: float, query_ms: float, lookup_outputs: float, deadline_s: float
 ) -> tuple[float, float]:
-    """The longest round of E with which it is in time, in ms with its query, and the fewest outputs of a round, at least 1."""
+    """The longest round of E with which it is in time, in ms with its query, and the fewest outputs, at least 1."""
     left = deadline_s - prefill_s
     longest = left / rounds_needed(output_tokens, lookup_outputs) / MS
     return longest, max(1.0, (output_tokens - 1) / int(left / ((round_ms + query_ms) * MS)))

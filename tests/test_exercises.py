@@ -21,6 +21,7 @@ from lib import (
     exercise_8_6,
     exercise_8_7,
     exercise_8_8,
+    exercise_8_9,
 )
 from lib.checks import InputError
 from lib.exercises import (
@@ -51,6 +52,7 @@ MODULES = (
     exercise_8_6,
     exercise_8_7,
     exercise_8_8,
+    exercise_8_9,
 )
 EXERCISES = [module.EXERCISE for module in MODULES]
 BOOK: dict[str, Any] = {module.EXERCISE.number: module.BOOK for module in MODULES}
