@@ -181,8 +181,6 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # %% [markdown]
 # ## Contents
 #
-# Sections without a link are still being written.
-#
 # **[8.1 Requests and the resources they need](8_1_requests_and_resources.ipynb)** · 8.1.1 A request's life on the card · 8.1.2 Memory for weights, KV and
 # buffers · 8.1.3 From one request's time to a service objective
 #
@@ -198,7 +196,7 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # **[8.5 Speculative decoding](8_5_speculative_decoding.ipynb)** · 8.5.1 Draft, verify, go back · 8.5.2 Time and outputs of a round · 8.5.3 Where drafts come
 # from · 8.5.4 Draft length under load
 #
-# **8.6 Performance under load, and the choice** · 8.6.1 Arrivals, queues, admission · 8.6.2 Goodput: right and in time · 8.6.3 Configuration, card and the
+# **[8.6 Performance under load, and the choice](8_6_serving_and_choice.ipynb)** · 8.6.1 Arrivals, queues, admission · 8.6.2 Goodput: right and in time · 8.6.3 Configuration, card and the
 # cost of a whole task
 #
-# **8.7 Summary**, history and further reading
+# **[8.7 Summary](8_7_summary.ipynb)**, a test of your predictions, what the models miss, history and further reading

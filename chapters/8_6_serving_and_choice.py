@@ -62,7 +62,8 @@ prefill, interval = (round(1e9 * s) for s in (alone.ttft_s, alone.intervals_s[0]
 for queue in (100_000_000, 200_000_000):
     used = time_used(queue, prefill, SHORT_CHAT.output_tokens, interval)
     fits = used <= deadline_ns(SHORT_CHAT.deadline_s)
-    print("queue", shown(queue / 1e9, "s", 1), shown(used / 1e9, "s", 3), "in time:", fits)
+    times = [shown(t / 1e9, "s", 3) for t in (queue, used)]
+    print("queue {}, done after {}, in time: {}".format(*times, fits))
 
 # %% [markdown]
 # With 0.1 seconds of queue it is in time; with 0.1 more it is late, and each token computed for it is computed for nobody. Whoever knows that on its arrival has three ways: **reject** it at once, so that the user can turn elsewhere; **pass it on** to another instance; or serve it by a **faster configuration**, with drafts say, or with a shorter answer.
@@ -167,13 +168,15 @@ explore("load-curve")
 # %%
 from lib.load_curve import ServiceLoad
 
-all_in = ServiceLoad(requests=128)
-limited = ServiceLoad(requests=128, refuse_beyond_s=DEADLINE_S)
+all_in = ServiceLoad(requests=256)
+limited = ServiceLoad(requests=256, refuse_beyond_s=DEADLINE_S)
 for rate in (2, 4, 8, 16):
     pair = [load.goodput(rate, DEADLINE_S) for load in (all_in, limited)]
     print(f"{rate:>2}/s: all let in {pair[0]:.2f}, late ones refused {pair[1]:.2f}")
 
 # %% [markdown]
+# Look closer before you celebrate: how can 8 arrivals a second bring more good answers than the instance could complete before? The gateway refuses whom it expects to be late, and a long document takes longer, so it is the long ones that go. At 4 a second, 67 of the 128 requests with a long document are refused, and not one with a short. Goodput counts heads. Whoever limits admission decides *who* is served, and had better know it.
+#
 # So three things have to be measured, and none follows from another: tokens a second that the card puts out, how long one user waits, and how many requests a second are right and in time.
 #
 # ### Your own engine
@@ -181,27 +184,47 @@ for rate in (2, 4, 8, 16):
 # Everything above was the book's card. What does *yours* do? vLLM (`vllm bench serve --save-result --save-detailed`) and the benchmark client of SGLang write a file that `read_benchmark` reads. Whether an answer was right, no such file knows: you add a 1 or a 0 for each request. Here is a file in that form, *made* by our simulator, no real engine's; put the path of your own in its place:
 
 # %%
-from lib.benchmark_file import MADE, MADE_CORRECTNESS, read_benchmark, read_correctness
+from lib.benchmark_file import MADE, MADE_CORRECTNESS, read_benchmarks, read_correctness
 
-benchmark = read_benchmark(MADE, run=1)
-window = benchmark.with_correctness(read_correctness(MADE_CORRECTNESS))
-print(f"completions {benchmark.completion_throughput:.2f} /s")
-print(f"goodput within 7 s: {window.goodput(7):.2f} /s")
-print("\n".join(benchmark.notes))
-
-# %% [markdown]
-# OWNFIG
-#
-# From the times of single tokens one can read what a step takes. So the three terms of 8.2.2 can be fitted to your engine, and a replay with them says how well they do:
-
-# %%
-FITTED
+runs, right = read_benchmarks(MADE), read_correctness(MADE_CORRECTNESS)
+for run in runs:
+    good = run.with_correctness(right).goodput(DEADLINE_S)
+    rates = f"{run.completion_throughput:.2f} completed, {good:.2f} good"
+    print(f"sent at {run.request_rate:g}/s: {rates}")
+print("\n".join(run.notes))
 
 # %% [markdown]
-# **Recalibrate the chapter.** From now on, until you take it back, every explorer with a step time "fit" draws for that machine; its column "book" stays the book's. Open one here, or go back to 8.2:
+# From the times of single tokens one can see what a step takes, and so fit the three terms of 8.2.2 to this engine. You say how the engine ran: how many rows, how many tokens a step. Another run, replayed with the fit, tells how far to trust it:
 
 # %%
-RECALIBRATE
+from lib.made_benchmark import POLICY
+from lib.recalibration import fitted, replay
+
+own = fitted(runs[1], POLICY)
+print(own.fit)
+again = replay(runs[2], POLICY, own.fit)
+print(f"first tokens off by {again.ttft_error:.1%}, intervals by {again.interval_error:.1%}")
+
+# %% [markdown]
+# On the left the file's runs, measured and replayed; on the right each request of one run, the times measured against the times replayed. (`own_engine` in `figures.own_engine` draws this for your file.)
+
+# %%
+explore("your-engine")
+
+# %% [markdown]
+# **Recalibrate the chapter.** With one line every explorer whose time is by the fit draws for that machine, here and in this notebook's other cells; its question and the column "book" stay the book's. Figure 8-6 on the engine of the file:
+
+# %%
+from figures.machine import back_to_the_book, recalibrate
+
+recalibrate(own.fit)
+explore("continuous-batching")
+
+# %% [markdown]
+# And back again:
+
+# %%
+back_to_the_book()
 
 # %% [markdown]
 # ## 8.6.3 Configuration, card, and the cost of a whole task
@@ -273,7 +296,7 @@ explore("configurations")
 #
 # ### How firm is the choice?
 #
-# Take half the memory away: D no longer fits, and B fits and is late. Of the four none is left. What would help: a later deadline, shorter answers, or drafts that take no memory on the card ([exercise 8-9](../exercises/ex_8_9_choice.ipynb)). Or ask for 16 outputs instead of 256:
+# Take half the memory away: D no longer fits, and B fits and is late. Of the four none is left. What would help: a later deadline, shorter answers, or drafts that take no memory on the card ([exercise 8-9](../exercises/ex_8_9_choice_of_configuration.ipynb)). Or ask for 16 outputs instead of 256:
 
 # %%
 from lib.serving import LESS_MEMORY, LIMITS, SHORT_OUTPUTS, WORKLOAD, choose
@@ -293,7 +316,10 @@ from lib.flip_distance import flips
 
 rows = []
 for flip in flips():
-    edges = [f"{edge.first:.6g}: {edge.then}" if edge else "–" for edge in (flip.below, flip.above)]
+    edges = [
+        f"{edge.first:.6g}: {edge.then}" if edge else "–"
+        for edge in (flip.below, flip.above)
+    ]
     rows.append((flip.moved, f"{flip.now:.6g}", *edges))
 Table(("moved alone", "now", "below", "above"), rows, left=("below", "above"))
 
@@ -365,12 +391,13 @@ from lib.service_record import recorded
 
 for condition in CONDITIONS:
     joules = [one.energy_per_qualified() for one in recorded(condition)]
-    middle_one = shown(middle(condition, lambda one: one.energy_per_qualified()), "J", 1)
+    typical = middle(condition, lambda one: one.energy_per_qualified())
     rate = condition.arrivals_per_s
     when = f"{rate}/s" if rate else "together"
-    print(f"{condition.admission}, {when}: {middle_one}, from {min(joules):.0f} to {max(joules):.0f}")
+    print(f"{condition.admission}, {when}: {typical:.1f} J", end="")
+    print(f" (windows from {min(joules):.0f} to {max(joules):.0f})")
 
 # %% [markdown]
 # Continuous batching takes 615.0 J for a good answer at 1 a second, 652.0 J at 4, and at 16 a second 1083.7 J, 66 % more: the card completes as much, and more of it is late. One at a time at 4 a second costs 1982.3 J. The three windows of a condition differ widely, and other services ran on the card, so do not put these numbers beside the 171 J above: that was a bound from the power limit, for another experiment.
 #
-# [Exercise 8-8](../exercises/ex_8_8_whole_task.ipynb): which part to make faster, and when preparing for it no longer pays. [Exercise 8-9](../exercises/ex_8_9_choice.ipynb): a fifth configuration, and the choice anew. Then on to the [summary](8_7_summary.ipynb).
+# [Exercise 8-8](../exercises/ex_8_8_whole_task.ipynb): which part to make faster, and when preparing for it no longer pays. [Exercise 8-9](../exercises/ex_8_9_choice_of_configuration.ipynb): a fifth configuration, and the choice anew. Then on to the [summary](8_7_summary.ipynb).

@@ -166,9 +166,9 @@ FIGURES = (
         "8-34", "goodput", "8.6.2", service_windows, GOODPUT_EXPLORATION, {"slug": "goodput", "counted": Counted.GOOD}
     ),
     Entry(None, "load-curve", "8.6.2", load_curve, LOAD_CURVE_EXPLORATION),
+    Entry(None, "your-engine", "8.6.2", your_engine, ENGINE_EXPLORATION),
     Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
     Entry("8-36", "task-speedup", "8.6.3", task_speedups, TASK_SPEEDUP_EXPLORATION),
-    Entry(None, "your-engine", "8.6.2", your_engine, ENGINE_EXPLORATION),
 )  # fmt: skip
 
 
