@@ -16,8 +16,8 @@ from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib.checks import one_of, whole
 from lib.clocks import Clock
-from lib.load_curve import RATES, RECORDED_REQUESTS, Arrivals, ServiceLoad
-from lib.service_calibration import prediction_error
+from lib.load_curve import RATES, RECORDED_REQUESTS, Arrivals, ServiceLoad, tasks_of
+from lib.service_calibration import LONG_TASK, prediction_error, shape_of
 from lib.service_record import CONDITIONS, DEADLINE_S, Admission, Condition, recorded
 
 PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 300, 38, 104, 280, 158
@@ -26,7 +26,7 @@ LONGEST_DEADLINE_S = 13
 # The rate beyond saturation at which short windows still look well.
 LOOKED_AT = 4
 _TICKS = (0.5, 1, 2, 4, 8, 16)
-_GOOD: dict[str, Any] = {"marker": "o", "markersize": 4.5, "color": style.LINE["one"][0]}
+_GOOD: dict[str, Any] = {"marker": "o", "markersize": 6, "color": style.LINE["one"][0], "markeredgecolor": style.PAPER}
 _ALL: dict[str, Any] = {
     "marker": "s",
     "markersize": 4.5,
@@ -34,7 +34,6 @@ _ALL: dict[str, Any] = {
     "color": style.LINE["launch"][0],
 }
 _CIRCLE: dict[str, Any] = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "markeredgecolor": style.LIMIT}
-_SIMULATED, _RECORDED = (Clock.FIT,), (Clock.CLIENT,)
 
 
 class Gate(StrEnum):
@@ -119,12 +118,13 @@ def load_curve(
                 [point[0] for point in points], [point[place] for point in points], linestyle="", clip_on=False, **look
             )
         _mark_knee(axes, curve, text["knee" if not curve.never_falls else "rises"])
-        label_ends(axes, [completed[-1], good[-1]], [text["completed"], text["good"]])
+        label_ends(axes, [good[-1], completed[-1]], [text["good"], text["completed"]])
         swatch(page, 14, 48, text["useless"], "queue")
         for left, look, key in ((21, _ALL, "recorded_all"), (221, _GOOD, "recorded_good")):
             _point_key(page, left, 28, text[key], look)
-        at = text["verdict"].format(rate=LOOKED_AT, short=_good_at(curve.as_recorded, deadline), now=_at(curve))
-        write(page, 14, 8, at)
+        said = text["verdict" if curve.load == curve.as_recorded else "compared"]
+        short = _good_at(curve.as_recorded, deadline)
+        write(page, 14, 8, said.format(rate=LOOKED_AT, now=_good_at(curve.load, deadline), short=short))
     return page
 
 
@@ -159,29 +159,27 @@ def _good_at(load: ServiceLoad, deadline_s: int) -> str:
     return f"{load.goodput(LOOKED_AT, deadline_s):.2f}"
 
 
-def _at(curve: Curve) -> str:
-    return _good_at(curve.load, curve.deadline_s)
-
-
 def curve_readouts(**settings: Any) -> tuple[Readout, ...]:
     """Where goodput is highest, and what is left of it beyond, at the settings of `load_curve`."""
     curve = curve_at(**settings)
     first, *_ = curve.load.windows(LOOKED_AT)
-    refused = sum(outcome.sent_s is None for outcome in first.outcomes)
-    late, of = first.correct_but_late(curve.deadline_s), len(first.outcomes)
+    tasks = tasks_of(curve.load.requests)
+    refused = [task for task, outcome in zip(tasks, first.outcomes, strict=True) if outcome.sent_s is None]
+    late, of = first.correct_but_late(curve.deadline_s), len(tasks)
     condition = Condition(curve.load.admission, LOOKED_AT)
     measured = [each.window.goodput(curve.deadline_s) for each in recorded(condition)]
     error = prediction_error(condition, lambda window: window.completion_throughput)
     return (
         Readout("goodput is highest at, per s", f"{curve.knee:g}{' or more' if curve.never_falls else ''}"),
-        Readout("goodput there, per s", curve.goodput(curve.knee), "", 2, _SIMULATED),
-        Readout("most completed, per s", curve.load.saturation, "", 2, _SIMULATED),
-        Readout("goodput at 4/s, per s", curve.goodput(LOOKED_AT), "", 2, _SIMULATED),
-        Readout("the same, 16 a window, all in", _good_at(curve.as_recorded, curve.deadline_s), "", 2, _SIMULATED),
-        Readout("recorded, three windows", " ".join(f"{each:.2f}" for each in sorted(measured)), "", 2, _RECORDED),
-        Readout("right but late at 4/s", f"{late} of {of}", "", 0, _SIMULATED),
-        Readout("refused at 4/s", f"{refused} of {of}", "", 0, _SIMULATED),
-        Readout("longest at 4/s", first.longest_s(), "s", 1, _SIMULATED),
+        Readout("goodput there, per s", curve.goodput(curve.knee), "", 2),
+        Readout("most completed, per s", curve.load.saturation, "", 2),
+        Readout("goodput at 4/s, per s", curve.goodput(LOOKED_AT), "", 2),
+        Readout("the same, 16 a window, all in", _good_at(curve.as_recorded, curve.deadline_s)),
+        Readout("recorded, three windows", " ".join(f"{each:.2f}" for each in sorted(measured)), "", 2),
+        Readout("right but late at 4/s", f"{late} of {of}"),
+        Readout("refused at 4/s", f"{len(refused)} of {of}"),
+        Readout("of them long prompts", sum(shape_of(task) == LONG_TASK for task in refused)),
+        Readout("longest at 4/s", first.longest_s(), "s", 1, (Clock.FIT,)),
         Readout("completed at 4/s, model error", f"{100 * error:+.1f} %".replace("-", "−")),
     )
 

@@ -20,6 +20,9 @@ from lib.scheduling import Entry, Policy, Request, in_order_of_arrival
 from lib.speculation_setup import MOST_DRAFT, PLAIN, SpeculationSetup
 from lib.step_time import MOST_TOKENS, NS, StepTime, equal_requests, executed_plan, step_plan, verifying
 
+# A short request of section 8.1 that waits so much longer is late.
+FURTHER_QUEUE_S = 0.1
+
 
 class Verdict(StrEnum):
     """Whether a request is let in, and why not."""

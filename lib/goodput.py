@@ -15,6 +15,9 @@ from operator import and_
 from lib.checks import InputError, finite, one_of, seconds, whole
 from lib.latency import percentile
 
+# More than any window of a service takes: what is above was no energy.
+MOST_ENERGY_J = 1e15
+
 
 class Since(StrEnum):
     """From when a request's time counts: from its planned arrival, or from its sending into the engine."""
@@ -48,7 +51,11 @@ def energy_per_qualified(energy_j: float, qualified: int) -> float:
 
     Raises InputError without a qualified result: then there is nothing to share the energy. Source: section 8.6.3.
     """
-    return finite("energy_j", energy_j, 0) / whole("qualified", qualified, at_least=1)
+    allowed = f"an energy from 0 J to {MOST_ENERGY_J:g} J"
+    energy = finite("energy_j", energy_j, 0, allowed)
+    if energy > MOST_ENERGY_J:
+        raise InputError("energy_j", energy_j, allowed)
+    return energy / whole("qualified", qualified, at_least=1)
 
 
 def gpu_time_per_qualified(gpu_s: float, qualified: int) -> float:

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from statistics import median
 
 from lib.arrivals import at_once, even, poisson
-from lib.checks import InputError, keep_whole, one_of, seconds, whole
+from lib.checks import InputError, finite, keep_whole, one_of, seconds, whole
 from lib.goodput import Window
 from lib.service_calibration import serve
 from lib.service_record import CONDITIONS, Admission, recorded
@@ -34,7 +34,6 @@ class Arrivals(StrEnum):
     POISSON = "by chance"
 
 
-@lru_cache(maxsize=2048)
 def simulated_window(
     admission: Admission,
     rate_per_s: float | None,
@@ -51,17 +50,34 @@ def simulated_window(
     once, none otherwise, what is outside, and where the gateway lets nobody in.
     """
     way, count = one_of("admission", admission, Admission), whole("requests", requests, 1, MOST_REQUESTS)
-    first = whole("number", number, 1, len(ORDERS)) - 1
+    whole("number", number, 1, len(ORDERS))
     if (rate_per_s is None) != (way == Admission.ALL_AT_ONCE):
         raise InputError("rate_per_s", rate_per_s, "None where all come at once, else a number of arrivals a second")
-    by_chance = one_of("arrivals", arrivals, Arrivals) == Arrivals.POISSON
-    if rate_per_s is None:
-        times = at_once(count)
+    rate = None if rate_per_s is None else finite("rate_per_s", rate_per_s)
+    limit = None if refuse_beyond_s is None else seconds("refuse_beyond_s", refuse_beyond_s, above_zero=True)
+    return _window(way, rate, count, number, one_of("arrivals", arrivals, Arrivals), limit)
+
+
+@lru_cache(maxsize=2048)
+def _window(
+    admission: Admission, rate: float | None, requests: int, number: int, arrivals: Arrivals, limit_s: float | None
+) -> Window:
+    if rate is None:
+        times = at_once(requests)
     else:
-        times = poisson(rate_per_s, count, number) if by_chance else even(rate_per_s, count)
+        times = poisson(rate, requests, number) if arrivals == Arrivals.POISSON else even(rate, requests)
+    return serve(tasks_of(requests, number), times, admission, limit_s)
+
+
+def tasks_of(requests: int, number: int = 1) -> tuple[str, ...]:
+    """The tasks of a window in order: the recorded orders in turn, beginning with that of window `number`.
+
+    Raises InputError for numbers outside.
+    """
+    count, first = whole("requests", requests, 1, MOST_REQUESTS), whole("number", number, 1, len(ORDERS)) - 1
     blocks = -(-count // RECORDED_REQUESTS)
     tasks = chain.from_iterable(ORDERS[(first + block) % len(ORDERS)] for block in range(blocks))
-    return serve(tuple(islice(tasks, count)), times, way, refuse_beyond_s)
+    return tuple(islice(tasks, count))
 
 
 @dataclass(frozen=True)

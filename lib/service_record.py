@@ -1,4 +1,4 @@
-"""The recorded service: the same eight tasks by three ways of admission and at three rates of arrival, window by window.
+"""The recorded service: the same eight tasks by three ways of admission, at three rates of arrival, window by window.
 
 Seven conditions, three windows each, 16 requests a window. The requests stand in the records one by one, and what the
 chapter tells of a window follows from them. Source: section 8.6.2, figures 8-33 and 8-34, footnote 24.
@@ -41,8 +41,10 @@ class Condition:
     arrivals_per_s: int | None
 
     def __post_init__(self) -> None:
-        rows = record("service_windows").where(admission=one_of("admission", self.admission, Admission))
-        one_of("arrivals_per_s", self.arrivals_per_s, (row["arrivals_per_s"] for row in rows))
+        object.__setattr__(self, "admission", one_of("admission", self.admission, Admission))
+        rates = {row["arrivals_per_s"] for row in record("service_windows").where(admission=self.admission)}
+        if self.arrivals_per_s not in rates or isinstance(self.arrivals_per_s, bool):
+            raise InputError("arrivals_per_s", self.arrivals_per_s, f"one of {sorted(rates, key=str)}")
 
 
 @dataclass(frozen=True)

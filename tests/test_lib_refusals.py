@@ -14,8 +14,10 @@ import pytest
 
 import lib
 from lib import (
+    admission,
     agent_replay,
     allotment,
+    arrivals,
     attention,
     attention_error,
     bill,
@@ -37,14 +39,17 @@ from lib import (
     five_requests,
     float_formats,
     four_requests,
+    goodput,
     greedy_check,
     kv_compression,
     latency,
+    load_curve,
     mapped_pages,
     memory,
     model,
     ngram_draft,
     offload,
+    overload,
     paged_attention,
     prefetch,
     prefix_tree,
@@ -55,6 +60,8 @@ from lib import (
     rejection_sampling,
     retries,
     scheduling,
+    service_calibration,
+    service_overload,
     shapes,
     shortest_script,
     slo,
@@ -71,6 +78,7 @@ from lib.latency import InsertedAs
 from lib.paging import Findable, Pool
 from lib.rejection_sampling import ALWAYS_A, TARGET, Rule
 from lib.residency import Gate
+from lib.service_record import Admission
 
 SCHEDULE = scheduling.walk([scheduling.Request(0, 8, 2)], scheduling.continuous(1))
 QUERIES, KV_BLOCKS = np.ones((1, 2, 4)), paged_attention.KvBlocks(2, 2, 1, 4)
@@ -79,6 +87,8 @@ PREFIX = prefix_value.prefix_of(2048)
 POOL, ROUND = Pool(4), draft_length.RoundTime(0.02)
 OFFLOAD = offload.Offload(36, offload.every_nth(36, 4), 288 * 2**20, 1)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
+ARRIVING = arrivals.load_of((0, 5), [memory.RequestShape(8, 2)])
+ENGINE = service_overload.service_engine()
 
 # A call of each function that is right, from which one argument at a time is made wrong.
 RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
@@ -282,6 +292,35 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
     codecs.fp8: {"scale": 0.5},
     attention_error.attention_error: {"data": attention_error.Data.NORMAL},
+    arrivals.arrival_rate: {"rate_per_s": 4},
+    arrivals.even: {"rate_per_s": 4, "count": 3},
+    arrivals.poisson: {"rate_per_s": 4, "count": 3, "seed": 8},
+    arrivals.at_once: {"count": 3},
+    arrivals.at_rate: {"requests": ARRIVING, "rate_per_s": 4},
+    admission.time_used: {"queue_ns": 1, "prefill_ns": 2, "outputs": 3, "interval_ns": 4},
+    admission.verdict: {"used_ns": 6, "left_ns": 7, "blocks": 1, "free_blocks": 2, "pool_blocks": 3},
+    admission.deadline_ns: {"deadline_s": 7},
+    admission.decide: {"requests": ARRIVING, "engines": (ENGINE,), "deadline_s": 7},
+    overload.let_all_in: {"requests": ARRIVING, "engine": ENGINE, "deadline_s": 7},
+    overload.cancel_at_deadline: {"requests": ARRIVING, "deadline_s": 7},
+    overload.refuse_late: {"requests": ARRIVING, "engines": (ENGINE,), "deadline_s": 7},
+    service_overload.service_engine: {"guess": service_overload.Guess.ALONE, "acceptance": (0.5,)},
+    service_overload.overloaded: {
+        "way": service_overload.Way.REFUSE, "rate_per_s": 4, "deadline_s": 3, "guess": service_overload.Guess.FULL,
+        "arrivals": load_curve.Arrivals.EVEN, "requests": 4,
+    },
+    goodput.completion_throughput: {"completed": 16, "length_s": 8.0},
+    goodput.goodput: {"correct": (True, False), "in_time": (True, True), "length_s": 8.0},
+    goodput.energy_per_qualified: {"energy_j": 4500.0, "qualified": 7},
+    goodput.gpu_time_per_qualified: {"gpu_s": 9.0, "qualified": 16},
+    load_curve.simulated_window: {
+        "admission": Admission.CONTINUOUS, "rate_per_s": 4.0, "requests": 4, "number": 2,
+        "arrivals": load_curve.Arrivals.POISSON, "refuse_beyond_s": 3.0,
+    },
+    load_curve.tasks_of: {"requests": 4, "number": 2},
+    service_calibration.serve: {
+        "tasks": ("n128-r2",), "arrivals_ns": (0,), "admission": Admission.ONE_AT_A_TIME, "deadline_s": 3.0,
+    },
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -421,6 +460,27 @@ ZERO_MAKES_NO_SENSE = (
     (float_formats.encode_e4m3, "scale"),
     (float_formats.decode_e4m3, "scale"),
     (codecs.fp8, "scale"),
+    (arrivals.arrival_rate, "rate_per_s"),
+    (arrivals.even, "rate_per_s"),
+    (arrivals.even, "count"),
+    (arrivals.poisson, "rate_per_s"),
+    (arrivals.poisson, "count"),
+    (arrivals.at_once, "count"),
+    (arrivals.at_rate, "rate_per_s"),
+    (admission.time_used, "outputs"),
+    (admission.verdict, "left_ns"),
+    (admission.deadline_ns, "deadline_s"),
+    (admission.decide, "deadline_s"),
+    (overload.let_all_in, "deadline_s"),
+    (overload.cancel_at_deadline, "deadline_s"),
+    (overload.refuse_late, "deadline_s"),
+    (service_overload.overloaded, "rate_per_s"),
+    (service_overload.overloaded, "deadline_s"),
+    (service_overload.overloaded, "requests"),
+    (goodput.completion_throughput, "length_s"),
+    (goodput.goodput, "length_s"),
+    (goodput.energy_per_qualified, "qualified"),
+    (goodput.gpu_time_per_qualified, "qualified"),
 )
 
 

@@ -15,6 +15,7 @@ from tests.claims import (
     section_8_4_quantization,
     section_8_5,
     section_8_6_choice,
+    section_8_6_curve,
     section_8_6_load,
 )
 from tests.claims.claim import Claim
@@ -31,6 +32,7 @@ CLAIMS: tuple[Claim, ...] = (
     *section_8_5.CLAIMS,
     *section_8_6_load.CLAIMS,
     *section_8_6_choice.CLAIMS,
+    *section_8_6_curve.CLAIMS,
 )
 
 # How many numbers a section prints; a section stands here once all of them are answered.

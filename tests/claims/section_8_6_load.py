@@ -1,5 +1,321 @@
 """Numbers of sections 8.6.1 and 8.6.2 and of the footnote that belongs to them."""
 
+from collections.abc import Callable
+from typing import Literal
+
+from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
+from lib.arrivals import load_of
+from lib.design_problem import (
+    ASSUMED_QUEUE_S,
+    SHORT_CHAT,
+    Prompt,
+    interval_alone,
+    prefill_alone,
+    timed_request,
+)
+from lib.goodput import Since, Window
+from lib.latency import percentile
+from lib.memory import RequestShape
+from lib.overload import Fate
+from lib.service_calibration import LONG_TASK, SHORT_TASK
+from lib.service_overload import RATE_PER_S, REQUESTS, Guess, Way, bearable_rate, overloaded, service_engine
+from lib.service_record import (
+    CONDITIONS,
+    DEADLINE_S,
+    TAIL_PERCENT,
+    Admission,
+    Condition,
+    RecordedWindow,
+    all_windows,
+    by_planned_rate,
+    middle,
+    recorded,
+    wrong_by_task,
+)
+from lib.step_time import NS
 from tests.claims.claim import Claim
 
-CLAIMS: tuple[Claim, ...] = ()
+RATES = sorted({condition.arrivals_per_s for condition in CONDITIONS if condition.arrivals_per_s})
+LOW, MIDDLE, HIGH = RATES
+# A deadline of twice the chapter's: no request of the continuous windows is late then.
+LATE_DEADLINE_S = 2 * DEADLINE_S
+
+
+def one_by_one(rate: int) -> Condition:
+    return Condition(Admission.ONE_AT_A_TIME, rate)
+
+
+def batched(rate: int) -> Condition:
+    return Condition(Admission.CONTINUOUS, rate)
+
+
+def completed(condition: Condition) -> float:
+    return middle(condition, lambda each: each.window.completion_throughput)
+
+
+def good(condition: Condition, deadline_s: float = DEADLINE_S, since: Since = Since.PLANNED_ARRIVAL) -> float:
+    return middle(condition, lambda each: each.window.goodput(deadline_s, since))
+
+
+def good_of_each(condition: Condition) -> list[float]:
+    return sorted(each.window.goodput(DEADLINE_S) for each in recorded(condition))
+
+
+def longest(condition: Condition) -> float:
+    return middle(condition, lambda each: each.window.longest_s())
+
+
+def in_all(count: Callable[[Window], int]) -> int:
+    return sum(map(count, all_windows()))
+
+
+def drop_percent(before: float, after: float) -> float:
+    return 100 * (1 - after / before)
+
+
+def the_only(values: set[int]) -> int:
+    (value,) = values
+    return value
+
+
+def requests_a_window() -> int:
+    return the_only({len(window.outcomes) for window in all_windows()})
+
+
+def windows_a_condition() -> int:
+    return the_only({len(recorded(condition)) for condition in CONDITIONS})
+
+
+def tasks() -> int:
+    return the_only({len(set(each.tasks)) for condition in CONDITIONS for each in recorded(condition)})
+
+
+def recorded_claim(
+    value: Callable[[], float],
+    what: str,
+    printed: str,
+    unit: str,
+    *ids: str,
+    kind: Literal["input", "measured", "computed"] = "computed",
+) -> Claim:
+    """A number of 8.6.2 about the recorded windows, to half a unit of its last digit, or exact where it is whole."""
+    digits = len(printed.partition(".")[2])
+    ids = tuple(f"8.6.2{place}" if place.startswith("-") else place for place in ids) or ("8.6.2",)
+    return Claim(ids, what, kind, (printed,), unit, 0.5 * 10**-digits if digits else 0, value)
+
+
+def rate_claim(value: Callable[[], float], what: str, printed: str, *ids: str) -> Claim:
+    return recorded_claim(value, f"{what}, median of three windows", printed, "/s", *ids, kind="measured")
+
+
+def window_claim(value: Callable[[RecordedWindow], float], what: str, condition: Condition, printed: str) -> Claim:
+    where = f"{condition.admission} at {condition.arrivals_per_s}/s"
+    return recorded_claim(
+        lambda: middle(condition, value), f"{what}, {where}, median of three windows", printed, "s", kind="measured"
+    )
+
+
+RECORDED_WINDOWS: tuple[Claim, ...] = (
+    recorded_claim(tasks, "tasks of the service", "8", "tasks", "-01", "fn24-01", kind="input"),
+    recorded_claim(lambda: DEADLINE_S, "deadline after the planned arrival", "3", "s", "-02", "-11", kind="input"),
+    recorded_claim(lambda: len(Admission), "ways of admission", "3", "", "-03", kind="input"),
+    recorded_claim(
+        requests_a_window, "requests of a window", "16", "requests", "-04", "-10", "fn24-04", kind="input"
+    ),
+    recorded_claim(lambda: in_all(lambda each: each.completed), "answers in all windows", "336", "answers", "-05"),
+    recorded_claim(
+        lambda: in_all(lambda each: each.correct), "right answers", "294", "answers", "-06", kind="measured"
+    ),
+    recorded_claim(
+        lambda: in_all(lambda each: each.qualified(DEADLINE_S)), "right answers in time", "155", "answers", "-07",
+        kind="measured",
+    ),
+    recorded_claim(
+        lambda: in_all(lambda each: each.correct_but_late(DEADLINE_S)), "right answers too late", "139", "answers",
+        "-08",
+    ),
+    recorded_claim(windows_a_condition, "windows of a condition", "3", "windows", "-09", "fn24-03", kind="input"),
+    recorded_claim(lambda: LOW, "lowest rate of arrival", "1", "/s", "-12", kind="input"),
+    recorded_claim(
+        lambda: sum(condition.arrivals_per_s == LOW for condition in CONDITIONS), "ways of admission at that rate", "2",
+        "", "-13", kind="input",
+    ),
+    rate_claim(lambda: good(one_by_one(LOW)), "goodput, one at a time at 1/s", "0.90", "-14"),
+    rate_claim(lambda: good(batched(LOW)), "goodput, continuous at 1/s", "0.90"),
+    recorded_claim(lambda: MIDDLE, "middle rate of arrival", "4", "/s", "-15", kind="input"),
+    rate_claim(lambda: completed(one_by_one(MIDDLE)), "completions, one at a time at 4/s", "1.22", "-16"),
+    rate_claim(lambda: good(one_by_one(MIDDLE)), "goodput, one at a time at 4/s", "0.31", "-17"),
+    rate_claim(lambda: completed(batched(MIDDLE)), "completions, continuous at 4/s", "2.33", "-18"),
+    rate_claim(lambda: good(batched(MIDDLE)), "goodput, continuous at 4/s", "1.02", "-19"),
+    recorded_claim(lambda: HIGH, "highest rate of arrival", "16", "/s", "-20", kind="input"),
+    rate_claim(lambda: completed(batched(HIGH)), "completions, continuous at 16/s", "2.38", "-21"),
+    rate_claim(lambda: good(batched(HIGH)), "goodput, continuous at 16/s", "0.60", "-22"),
+    Claim(
+        ("8.6.2-23",), "loss of goodput from 4/s to 16/s", "computed", ("41",), "%", 0.5,
+        lambda: drop_percent(good(batched(MIDDLE)), good(batched(HIGH))),
+    ),
+    recorded_claim(lambda: len(CONDITIONS), "conditions", "7", "", "fn24-02", kind="input"),
+    recorded_claim(lambda: sum(wrong_by_task().values()), "wrong answers", "42", "answers", "fn24-05"),
+    recorded_claim(
+        lambda: len(wrong_by_task()), "tasks that had a wrong answer", "1", "task", "fn24-06", kind="measured"
+    ),
+    recorded_claim(lambda: TAIL_PERCENT, "percentile reported", "95", "%", "fn24-07", kind="input"),
+    recorded_claim(
+        lambda: percentile(range(1, requests_a_window() + 1), TAIL_PERCENT), "its rank in a window", "16", "",
+        "fn24-08",
+    ),
+    # What the notebook says beside that.
+    recorded_claim(lambda: in_all(lambda each: each.in_time(DEADLINE_S)), "answers in time", "173", "answers"),
+    recorded_claim(
+        lambda: in_all(lambda each: each.in_time_but_wrong(DEADLINE_S)), "of these wrong", "18", "answers"
+    ),
+    recorded_claim(
+        lambda: the_only({window.correct for window in all_windows()}), "right answers of each window", "14", "answers"
+    ),
+    rate_claim(
+        lambda: good(one_by_one(MIDDLE), since=Since.SENDING), "goodput if time counts from sending, one by one, 4/s",
+        "1.07",
+    ),
+    rate_claim(
+        lambda: good(one_by_one(HIGH), since=Since.SENDING), "goodput if time counts from sending, one by one, 16/s",
+        "1.08",
+    ),
+    rate_claim(lambda: good(one_by_one(HIGH)), "goodput, one at a time at 16/s", "0.23"),
+    recorded_claim(
+        lambda: in_all(lambda each: each.qualified(DEADLINE_S, Since.SENDING)), "good if time counts from sending",
+        "216", "answers",
+    ),
+    window_claim(lambda each: each.window.longest_s(), "longest request", batched(MIDDLE), "3.75"),
+    window_claim(lambda each: each.window.longest_s(), "longest request", batched(HIGH), "5.94"),
+    window_claim(lambda each: each.window.longest_s(), "longest request", one_by_one(MIDDLE), "9.36"),
+    window_claim(lambda each: each.window.longest_queue_s, "longest wait outside", one_by_one(MIDDLE), "8.75"),
+    window_claim(lambda each: each.longest_engine_queue_s, "longest wait inside", batched(HIGH), "4.70"),
+    rate_claim(lambda: good_of_each(batched(MIDDLE))[0], "least goodput, continuous at 4/s", "0.79"),
+    rate_claim(lambda: good_of_each(batched(MIDDLE))[-1], "most goodput, continuous at 4/s", "1.49"),
+    rate_claim(lambda: good_of_each(batched(HIGH))[0], "least goodput, continuous at 16/s", "0.44"),
+    rate_claim(lambda: good_of_each(batched(HIGH))[-1], "most goodput, continuous at 16/s", "0.89"),
+    recorded_claim(lambda: LATE_DEADLINE_S, "a later deadline", "6", "s"),
+    rate_claim(lambda: good(batched(MIDDLE), LATE_DEADLINE_S), "goodput by 6 s, continuous at 4/s", "2.04"),
+    rate_claim(lambda: good(batched(HIGH), LATE_DEADLINE_S), "goodput by 6 s, continuous at 16/s", "2.08"),
+    recorded_claim(
+        lambda: round(middle(one_by_one(MIDDLE), lambda each: each.window.mean_in_system)),
+        "requests in the system on average, one at a time at 4/s, rounded", "6", "requests", kind="measured",
+    ),
+    recorded_claim(
+        lambda: round(middle(one_by_one(MIDDLE), by_planned_rate)),
+        "what 4/s times the mean stay would give, rounded", "20", "requests",
+    ),
+)  # fmt: skip
+
+
+def short_request_s(further_queue_s: float = 0) -> float:
+    """The short request of 8.1.1 from its arrival to its last output, by the rule of admission."""
+    queue, prefill = ASSUMED_QUEUE_S + further_queue_s, prefill_alone(Prompt.SHORT).seconds
+    queue_ns, prefill_ns, interval_ns = (round(time * NS) for time in (queue, prefill, interval_alone().seconds))
+    return time_used(queue_ns, prefill_ns, SHORT_CHAT.output_tokens, interval_ns) / NS
+
+
+def short_request_fits(further_queue_s: float) -> bool:
+    left_ns = deadline_ns(SHORT_CHAT.deadline_s)
+    return verdict(round(short_request_s(further_queue_s) * NS), left_ns, 0, 0, 0) == Verdict.LET_IN
+
+
+def fate_claim(way: Way, fate: Fate, printed: str, guess: Guess = Guess.FULL) -> Claim:
+    return Claim(
+        ("8.6.1",), f"{fate}, if {way}, forecast: {guess}", "computed", (printed,), "requests", 0,
+        lambda: overloaded(way, guess=guess).count(fate),
+    )  # fmt: skip
+
+
+def device_claim(way: Way, printed: str) -> Claim:
+    return Claim(
+        ("8.6.1",), f"device time for each request in time, if {way}", "computed", (printed,), "s", 0.005,
+        lambda: (overloaded(way).busy_ns_per_result or 0) / NS,
+    )  # fmt: skip
+
+
+def wasted_claim(way: Way, printed: str) -> Claim:
+    return Claim(
+        ("8.6.1",), f"share of tokens computed in vain, if {way}", "computed", (printed,), "%", 0.5,
+        lambda: 100 * overloaded(way).wasted_tokens / overloaded(way).computed_tokens,
+    )  # fmt: skip
+
+
+def forecast_s(task: RequestShape, guess: Guess) -> float:
+    (request,) = load_of((0,), [task])
+    return service_engine(guess).forecast(request) / NS
+
+
+ADMISSION: tuple[Claim, ...] = (
+    Claim(
+        ("8.6.1-06",), "time to first output of the short request", "computed", ("0.196",), "s", 0.0005,
+        lambda: timed_request().ttft_s,
+    ),
+    Claim(
+        ("8.6.1-07",), "its generation", "computed", ("6.76",), "s", 0.005,
+        lambda: timed_request().total_s - timed_request().ttft_s,
+    ),
+    Claim(("8.6.1-08",), "time that it uses", "computed", ("6.95",), "s", 0.005, short_request_s),
+    Claim(("8.6.1",), "the same, unrounded", "computed", ("6.9535",), "s", 0.00005, short_request_s),
+    Claim(("8.6.1-09",), "further time in the queue", "input", ("0.1",), "s", 0, lambda: FURTHER_QUEUE_S),
+    Claim(
+        ("8.6.1",), "time that it then uses", "computed", ("7.0535",), "s", 0.00005,
+        lambda: short_request_s(FURTHER_QUEUE_S),
+    ),
+    Claim(("8.6.1",), "whether it is let in", "computed", ("1",), "", 0, lambda: short_request_fits(0)),
+    Claim(
+        ("8.6.1",), "whether it is let in if it waits longer", "computed", ("0",), "", 0,
+        lambda: short_request_fits(FURTHER_QUEUE_S),
+    ),
+    Claim(("8.6.1",), "requests of the load", "input", ("32",), "requests", 0, lambda: REQUESTS),
+    Claim(("8.6.1",), "arrivals a second of the load", "input", ("4",), "requests/s", 0, lambda: RATE_PER_S),
+    Claim(("8.6.1",), "requests a second that the engine can bear", "computed", ("2.39",), "requests/s", 0.005,
+          bearable_rate),
+    Claim(("8.6.1",), "how many times that the load is", "computed", ("1.7",), "", 0.05,
+          lambda: RATE_PER_S / bearable_rate()),
+    fate_claim(Way.ALL_IN, Fate.IN_TIME, "10"),
+    fate_claim(Way.ALL_IN, Fate.LATE, "22"),
+    fate_claim(Way.GIVE_UP, Fate.IN_TIME, "10"),
+    fate_claim(Way.GIVE_UP, Fate.LATE, "2"),
+    fate_claim(Way.GIVE_UP, Fate.CANCELLED, "20"),
+    fate_claim(Way.REFUSE, Fate.IN_TIME, "24"),
+    fate_claim(Way.REFUSE, Fate.REFUSED, "8"),
+    fate_claim(Way.REFUSE, Fate.IN_TIME, "10", Guess.ALONE),
+    fate_claim(Way.REFUSE, Fate.REFUSED, "0", Guess.ALONE),
+    fate_claim(Way.PASS_ON, Fate.IN_TIME, "32"),
+    fate_claim(Way.FASTER, Fate.IN_TIME, "32"),
+    Claim(
+        ("8.6.1",), "long prompts among the refused", "computed", ("8",), "requests", 0,
+        lambda: sum(
+            each.request.prompt == LONG_TASK.input_tokens
+            for each in overloaded(Way.REFUSE).outcomes
+            if each.fate == Fate.REFUSED
+        ),
+    ),
+    wasted_claim(Way.ALL_IN, "69"),
+    wasted_claim(Way.GIVE_UP, "69"),
+    device_claim(Way.ALL_IN, "1.34"),
+    device_claim(Way.GIVE_UP, "1.08"),
+    device_claim(Way.REFUSE, "0.36"),
+    device_claim(Way.PASS_ON, "0.47"),
+    device_claim(Way.FASTER, "0.42"),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a short task with rows full", "computed", ("0.87",), "s", 0.005,
+        lambda: forecast_s(SHORT_TASK, Guess.FULL),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a long task with rows full", "computed", ("2.43",), "s", 0.005,
+        lambda: forecast_s(LONG_TASK, Guess.FULL),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a short task alone", "computed", ("0.61",), "s", 0.005,
+        lambda: forecast_s(SHORT_TASK, Guess.ALONE),
+    ),
+    Claim(
+        ("8.6.1",), "time in the engine forecast for a long task alone", "computed", ("1.00",), "s", 0.005,
+        lambda: forecast_s(LONG_TASK, Guess.ALONE),
+    ),
+)  # fmt: skip
+
+
+CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS, *ADMISSION)
