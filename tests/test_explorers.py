@@ -87,6 +87,7 @@ ZERO_MAKES_NO_SENSE = {
     "greedy-check": ("draft_tokens", "differs_at"),
     "query-cost": ("draft_tokens", "plain_s"),
     "file-in-memory": ("context",),
+    "requests-in-system": ("rate_per_s", "max_running", "pool_bytes"),
     "admission": ("rate", "deadline", "requests"),
     "load-curve": ("deadline",),
 }

@@ -43,6 +43,7 @@ from lib import (
     greedy_check,
     kv_compression,
     latency,
+    little,
     load_curve,
     mapped_pages,
     memory,
@@ -321,6 +322,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     service_calibration.serve: {
         "tasks": ("n128-r2",), "arrivals_ns": (0,), "admission": Admission.ONE_AT_A_TIME, "deadline_s": 3.0,
     },
+    little.requests_in_system: {"rate_per_s": 4, "mean_stay_s": 0.5},
+    little.mean_in_window: {"stays": [(0, 0.5)], "start_s": 0, "end_s": 1},
+    little.kv_held: {"schedule": SCHEDULE, "block_tokens": 16},
+    little.seen: {"schedule": SCHEDULE, "start_ns": 0, "end_ns": 10},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -460,6 +465,9 @@ ZERO_MAKES_NO_SENSE = (
     (float_formats.encode_e4m3, "scale"),
     (float_formats.decode_e4m3, "scale"),
     (codecs.fp8, "scale"),
+    (little.mean_in_window, "end_s"),
+    (little.kv_held, "block_tokens"),
+    (little.seen, "end_ns"),
     (arrivals.arrival_rate, "rate_per_s"),
     (arrivals.even, "rate_per_s"),
     (arrivals.even, "count"),
