@@ -138,11 +138,11 @@ def admission_readouts(**settings: Any) -> tuple[Readout, ...]:
         *(Readout(fate, served.count(fate)) for fate in Fate),
         Readout("in time if all let in", _at({**settings, "way": Way.ALL_IN}).count(Fate.IN_TIME)),
         Readout("engine can bear, /s", bearable_rate(), "", 2, (Clock.FIT,)),
-        Readout("longest queue", max(waits, default=0) / NS, "s", 2, (Clock.FIT,)),
+        Readout("longest wait", max(waits, default=0) / NS, "s", 2, (Clock.FIT,)),
         Readout("devices busy", served.busy_ns / NS, "s", 2, (Clock.FIT,)),
-        Readout("per request in time", per_result / NS if per_result else "–", "s", 2, (Clock.FIT,)),
-        Readout("tokens computed in vain", wasted, "token"),
-        Readout("of all computed, %", 100 * wasted / served.computed_tokens if wasted else 0, "", 0),
+        Readout("device, each in time", per_result / NS if per_result else "–", "s", 2, (Clock.FIT,)),
+        Readout("tokens in vain", wasted, "token"),
+        Readout("of all tokens", f"{100 * wasted / max(served.computed_tokens, 1):.0f} %"),
     )
 
 
@@ -174,6 +174,8 @@ def _why_admission_still(moved: str, settings: Mapping[str, Any]) -> str:
     way = settings["way"]
     if moved == "guess" and way in (Way.ALL_IN, Way.GIVE_UP):
         return "No gateway decides here, so nothing is forecast."
+    if moved == "guess":
+        return "By both forecasts the same requests are in time."
     if moved == "way":
         return "Nobody is late and nobody refused: each way lets all in."
     return ""

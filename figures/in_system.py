@@ -25,6 +25,8 @@ from lib.units import GIB, shown
 PAGE_PT, LEFT_PT, WIDTH_PT = 318, 40, 316
 COUNTS_PT, COUNTS_HEIGHT_PT, KV_PT, KV_HEIGHT_PT = 178, 106, 74, 72
 LONGER_S = 3.0
+# Few requests are drawn on an axis of whole numbers.
+LEAST_HEIGHT = 4
 _ROLES = {Phase.COMPUTING: "decode", Phase.HOLDING: "foreign", Phase.QUEUED: "queue"}
 _CLOCKS = (Clock.FIT, Clock.ASSUMED)
 
@@ -51,7 +53,7 @@ def requests_in_system(
         write(page, 14, PAGE_PT - 16, text["counts"])
         counts = box(page, LEFT_PT, COUNTS_PT, WIDTH_PT, COUNTS_HEIGHT_PT)
         counts.set_xlim(0, end)
-        height_from_zero(counts, max(load.present.peak, load.by_the_law))
+        height_from_zero(counts, max(load.present.peak, load.by_the_law, LEAST_HEIGHT))
         _stack(counts, load.present, tuple(_ROLES), 1)
         counts.plot([0, ARRIVING_S], [load.by_the_law] * 2, color=style.LIMIT, linestyle=(0, (5, 2)))
         _beside(counts, load.by_the_law, f"λT = {load.by_the_law:.1f}")
@@ -109,7 +111,7 @@ def system_readouts(**settings: Any) -> tuple[Readout, ...]:
     return (
         Readout("mean stay", whole.mean_stay_s, "s", 2, _CLOCKS),
         Readout("rate × mean stay", load.by_the_law, "", 1),
-        Readout(f"in system, mean of {ARRIVING_S // 2}–{ARRIVING_S} s", settled.mean(), "", 1),
+        Readout(f"mean of {ARRIVING_S // 2}–{ARRIVING_S} s", settled.mean(), "", 1),
         Readout("… with a row", settled.mean(Phase.COMPUTING), "", 1),
         Readout("… at a tool", settled.mean(Phase.HOLDING), "", 1),
         Readout("… queued", settled.mean(Phase.QUEUED), "", 1),

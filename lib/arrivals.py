@@ -19,9 +19,18 @@ from lib.speculation_setup import MOST_SEED
 from lib.step_time import NS
 
 
+def arrival_rate(rate_per_s: float) -> float:
+    """A rate as a float, if it is above 0 and at most an arrival a ns; raises InputError for everything else."""
+    allowed = f"arrivals a second, above 0 and at most {NS:,}"
+    rate = finite("rate_per_s", rate_per_s, 0, allowed)
+    if not 0 < rate <= NS:
+        raise InputError("rate_per_s", rate_per_s, allowed)
+    return rate
+
+
 def even(rate_per_s: float, count: int) -> tuple[int, ...]:
     """So many arrivals, 1 / rate apart. Raises InputError for a rate of 0 or less and for no arrivals."""
-    gap_ns = NS / Fraction(_rate(rate_per_s))
+    gap_ns = NS / Fraction(arrival_rate(rate_per_s))
     return _within_time(rate_per_s, [int(place * gap_ns) for place in range(_count(count))])
 
 
@@ -31,7 +40,7 @@ def poisson(rate_per_s: float, count: int, seed: int) -> tuple[int, ...]:
     Equal seeds give equal draws, and at twice the rate the same ones lie half as far apart. Raises InputError as `even`
     does and for a seed that is none.
     """
-    rate, draw = _rate(rate_per_s), Random(whole("seed", seed, at_most=MOST_SEED)).expovariate
+    rate, draw = arrival_rate(rate_per_s), Random(whole("seed", seed, at_most=MOST_SEED)).expovariate
     gaps = (draw(1) / rate for _ in range(_count(count) - 1))
     return _within_time(rate_per_s, [round(min(at * NS, 2.0 * MOST_NS)) for at in accumulate(gaps, initial=0.0)])
 
@@ -77,7 +86,7 @@ def at_rate(requests: Sequence[Request], rate_per_s: float) -> tuple[Request, ..
     Raises InputError where all arrive at one time, and for a rate of 0 or less.
     """
     load = in_order(requests)
-    longer = NS * (len(load) - 1) / (Fraction(_rate(rate_per_s)) * _span_ns(load))
+    longer = NS * (len(load) - 1) / (Fraction(arrival_rate(rate_per_s)) * _span_ns(load))
     times = _within_time(rate_per_s, [int((one.arrival_ns - load[0].arrival_ns) * longer) for one in load])
     return tuple(
         replace(one, arrival_ns=at, cancel_ns=None if one.cancel_ns is None else at + one.cancel_ns - one.arrival_ns)
@@ -95,13 +104,6 @@ def _span_ns(load: Sequence[Request]) -> int:
     if not span:
         raise InputError("requests", load, "requests that do not all arrive at one time: those have no rate")
     return span
-
-
-def _rate(rate_per_s: float) -> float:
-    rate = finite("rate_per_s", rate_per_s, 0, "a number of arrivals a second, above 0")
-    if not rate:
-        raise InputError("rate_per_s", rate_per_s, "a number of arrivals a second, above 0")
-    return rate
 
 
 def _count(count: int) -> int:

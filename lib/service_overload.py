@@ -9,8 +9,8 @@ from functools import lru_cache
 from itertools import cycle, islice
 
 from lib.admission import Engine, ServiceForecast
-from lib.arrivals import even, poisson
-from lib.checks import finite, one_of, seconds, whole
+from lib.arrivals import arrival_rate, even, poisson
+from lib.checks import one_of, seconds, whole
 from lib.load_curve import ORDERS, RECORDED_REQUESTS, Arrivals, simulated_window
 from lib.overload import Served, cancel_at_deadline, let_all_in, refuse_late
 from lib.scheduling import Policy
@@ -59,7 +59,7 @@ def overloaded(
     """
     return _overloaded(
         one_of("way", way, Way),
-        finite("rate_per_s", rate_per_s),
+        arrival_rate(rate_per_s),
         seconds("deadline_s", deadline_s, above_zero=True),
         one_of("guess", guess, Guess),
         one_of("arrivals", arrivals, Arrivals),

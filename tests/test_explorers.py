@@ -88,6 +88,8 @@ ZERO_MAKES_NO_SENSE = {
     "query-cost": ("draft_tokens", "plain_s"),
     "task-speedup": ("speedup",),
     "file-in-memory": ("context",),
+    "requests-in-system": ("rate_per_s", "max_running", "pool_bytes"),
+    "admission": ("rate", "deadline", "requests"),
     "load-curve": ("deadline",),
     "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
 }

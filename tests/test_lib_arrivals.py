@@ -103,7 +103,7 @@ def test_a_made_load_can_be_run() -> None:
     assert walk(load_of(even(4, 3), [RequestShape(8, 2)]), continuous(2)).completed.all()
 
 
-@pytest.mark.parametrize("rate", [0, -1, nan, math.inf, -math.inf, True, "4", None, 1e-300, 1e-12])
+@pytest.mark.parametrize("rate", [0, -1, nan, math.inf, -math.inf, True, "4", None, 1e-300, 1e-12, 1e10])
 def test_a_rate_that_makes_no_sense_is_refused(rate: float) -> None:
     load = load_of((0, 5), [SHORT])
     makers: tuple[Callable[[], object], ...] = (

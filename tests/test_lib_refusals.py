@@ -14,10 +14,12 @@ import pytest
 
 import lib
 from lib import (
+    admission,
     agent_replay,
     allotment,
     atlas,
     atlas_counts,
+    arrivals,
     attention,
     attention_error,
     bill,
@@ -44,12 +46,14 @@ from lib import (
     greedy_check,
     kv_compression,
     latency,
+    little,
     load_curve,
     mapped_pages,
     memory,
     model,
     ngram_draft,
     offload,
+    overload,
     paged_attention,
     prefetch,
     prefix_tree,
@@ -61,6 +65,7 @@ from lib import (
     retries,
     scheduling,
     service_calibration,
+    service_overload,
     shapes,
     shortest_script,
     slo,
@@ -87,6 +92,8 @@ PREFIX = prefix_value.prefix_of(2048)
 POOL, ROUND = Pool(4), draft_length.RoundTime(0.02)
 OFFLOAD = offload.Offload(36, offload.every_nth(36, 4), 288 * 2**20, 1)
 REQUEST = latency.evenly_timed_request(queue=0.1, prefill=0.1, interval=0.02, outputs=10, deadline=7)
+ARRIVING = arrivals.load_of((0, 5), [memory.RequestShape(8, 2)])
+ENGINE = service_overload.service_engine()
 
 # A call of each function that is right, from which one argument at a time is made wrong.
 RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
@@ -295,6 +302,23 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     float_formats.decode_e4m3: {"codes": np.ones(2, np.uint8), "scale": 0.5},
     codecs.fp8: {"scale": 0.5},
     attention_error.attention_error: {"data": attention_error.Data.NORMAL},
+    arrivals.arrival_rate: {"rate_per_s": 4},
+    arrivals.even: {"rate_per_s": 4, "count": 3},
+    arrivals.poisson: {"rate_per_s": 4, "count": 3, "seed": 8},
+    arrivals.at_once: {"count": 3},
+    arrivals.at_rate: {"requests": ARRIVING, "rate_per_s": 4},
+    admission.time_used: {"queue_ns": 1, "prefill_ns": 2, "outputs": 3, "interval_ns": 4},
+    admission.verdict: {"used_ns": 6, "left_ns": 7, "blocks": 1, "free_blocks": 2, "pool_blocks": 3},
+    admission.deadline_ns: {"deadline_s": 7},
+    admission.decide: {"requests": ARRIVING, "engines": (ENGINE,), "deadline_s": 7},
+    overload.let_all_in: {"requests": ARRIVING, "engine": ENGINE, "deadline_s": 7},
+    overload.cancel_at_deadline: {"requests": ARRIVING, "deadline_s": 7},
+    overload.refuse_late: {"requests": ARRIVING, "engines": (ENGINE,), "deadline_s": 7},
+    service_overload.service_engine: {"guess": service_overload.Guess.ALONE, "acceptance": (0.5,)},
+    service_overload.overloaded: {
+        "way": service_overload.Way.REFUSE, "rate_per_s": 4, "deadline_s": 3, "guess": service_overload.Guess.FULL,
+        "arrivals": load_curve.Arrivals.EVEN, "requests": 4,
+    },
     goodput.completion_throughput: {"completed": 16, "length_s": 8.0},
     goodput.goodput: {"correct": (True, False), "in_time": (True, True), "length_s": 8.0},
     goodput.energy_per_qualified: {"energy_j": 4500.0, "qualified": 7},
@@ -307,6 +331,10 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     service_calibration.serve: {
         "tasks": ("n128-r2",), "arrivals_ns": (0,), "admission": Admission.ONE_AT_A_TIME, "deadline_s": 3.0,
     },
+    little.requests_in_system: {"rate_per_s": 4, "mean_stay_s": 0.5},
+    little.mean_in_window: {"stays": [(0, 0.5)], "start_s": 0, "end_s": 1},
+    little.kv_held: {"schedule": SCHEDULE, "block_tokens": 16},
+    little.seen: {"schedule": SCHEDULE, "start_ns": 0, "end_ns": 10},
 }  # fmt: skip
 ASKS_OTHERWISE = {"lib.checks", "lib.model_types", "lib.units"}  # their own tests say what they refuse
 
@@ -447,6 +475,26 @@ ZERO_MAKES_NO_SENSE = (
     (float_formats.encode_e4m3, "scale"),
     (float_formats.decode_e4m3, "scale"),
     (codecs.fp8, "scale"),
+    (little.mean_in_window, "end_s"),
+    (little.kv_held, "block_tokens"),
+    (little.seen, "end_ns"),
+    (arrivals.arrival_rate, "rate_per_s"),
+    (arrivals.even, "rate_per_s"),
+    (arrivals.even, "count"),
+    (arrivals.poisson, "rate_per_s"),
+    (arrivals.poisson, "count"),
+    (arrivals.at_once, "count"),
+    (arrivals.at_rate, "rate_per_s"),
+    (admission.time_used, "outputs"),
+    (admission.verdict, "left_ns"),
+    (admission.deadline_ns, "deadline_s"),
+    (admission.decide, "deadline_s"),
+    (overload.let_all_in, "deadline_s"),
+    (overload.cancel_at_deadline, "deadline_s"),
+    (overload.refuse_late, "deadline_s"),
+    (service_overload.overloaded, "rate_per_s"),
+    (service_overload.overloaded, "deadline_s"),
+    (service_overload.overloaded, "requests"),
     (goodput.completion_throughput, "length_s"),
     (goodput.goodput, "length_s"),
     (goodput.energy_per_qualified, "qualified"),

@@ -1,6 +1,7 @@
 """Numbers of sections 8.6.1 and 8.6.2 and of the footnote that belongs to them."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Literal
 
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
@@ -15,6 +16,8 @@ from lib.design_problem import (
 )
 from lib.goodput import Since, Window
 from lib.latency import percentile
+from lib.little import EXAMPLE_RATE_PER_S, EXAMPLE_STAYS_S, Phase, Seen, requests_in_system, seen
+from lib.load_curve import Arrivals
 from lib.memory import RequestShape
 from lib.overload import Fate
 from lib.service_calibration import LONG_TASK, SHORT_TASK
@@ -33,6 +36,8 @@ from lib.service_record import (
     wrong_by_task,
 )
 from lib.step_time import NS
+from lib.tool_load import ARRIVING_S, CALLS_AFTER, MAX_RUNNING, OUTPUTS, WAIT_S, ToolLoad
+from lib.units import GIB
 from tests.claims.claim import Claim
 
 RATES = sorted({condition.arrivals_per_s for condition in CONDITIONS if condition.arrivals_per_s})
@@ -323,4 +328,73 @@ ADMISSION: tuple[Claim, ...] = (
 )  # fmt: skip
 
 
-CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS, *ADMISSION)
+def in_system_claim(value: Callable[[], float], what: str, printed: str, *ids: str, unit: str = "requests") -> Claim:
+    """A number of requests, or what follows from it; half a unit of the last digit."""
+    digits = len(printed.partition(".")[2])
+    return Claim(ids or ("8.6.1",), what, "computed", (printed,), unit, 0.5 * 10**-digits if digits else 0, value)
+
+
+def example_input(value: Callable[[], float], what: str, printed: str, unit: str, *ids: str) -> Claim:
+    return Claim(ids or ("8.6.1",), what, "input", (printed,), unit, 0, value)
+
+
+@cache
+def tool_load(**other: float) -> ToolLoad:
+    return ToolLoad(**other)  # type: ignore[arg-type]
+
+
+def half_run() -> Seen:
+    """A window that begins with the run and in which the last stays are cut off."""
+    return seen(tool_load().run, 0, 2 * NS)
+
+
+LITTLE: tuple[Claim, ...] = (
+    example_input(lambda: EXAMPLE_RATE_PER_S, "arrivals of the example", "4", "requests/s", "8.6.1-01"),
+    example_input(lambda: EXAMPLE_STAYS_S[0], "mean stay", "0.5", "s", "8.6.1-02"),
+    example_input(lambda: EXAMPLE_STAYS_S[1], "longer mean stay", "2", "s", "8.6.1-04"),
+    *(
+        in_system_claim(
+            lambda stay=stay: requests_in_system(EXAMPLE_RATE_PER_S, stay), f"in the system at {stay} s", printed, claim
+        )
+        for stay, printed, claim in zip(EXAMPLE_STAYS_S, ("2", "8"), ("8.6.1-03", "8.6.1-05"), strict=True)
+    ),
+    example_input(lambda: OUTPUTS, "outputs of a request that calls a tool", "16", "token"),
+    example_input(lambda: CALLS_AFTER, "outputs before the call", "8", "token"),
+    example_input(lambda: WAIT_S, "time of the tool", "1", "s"),
+    example_input(lambda: MAX_RUNNING, "rows", "8", "rows"),
+    example_input(lambda: ARRIVING_S, "time in which requests arrive", "12", "s"),
+    in_system_claim(lambda: tool_load(wait_s=0).whole_run.mean_stay_s, "mean stay without a tool", "0.63", unit="s"),
+    in_system_claim(lambda: tool_load(wait_s=0).settled.mean(), "in the system without a tool", "2.6"),
+    in_system_claim(lambda: tool_load().whole_run.mean_stay_s, "mean stay", "1.64", unit="s"),
+    in_system_claim(lambda: tool_load().by_the_law, "rate times mean stay", "6.6"),
+    in_system_claim(lambda: tool_load().settled.mean(), "in the system, by its area", "6.6"),
+    in_system_claim(lambda: tool_load().settled.mean(Phase.COMPUTING), "of these with a row", "2.5"),
+    in_system_claim(lambda: tool_load().settled.mean(Phase.HOLDING), "of these at a tool", "4.0"),
+    in_system_claim(lambda: tool_load().whole_run.by_the_law, "rate times mean stay over the whole run", "5.9"),
+    in_system_claim(lambda: tool_load().present.mean(), "mean over the whole run", "5.9"),
+    in_system_claim(lambda: half_run().by_the_law, "rate times mean stay, first 2 s", "6.6"),
+    in_system_claim(lambda: half_run().in_system, "mean of the first 2 s", "4.3"),
+    in_system_claim(lambda: half_run().carried_out_ns / NS, "of these stays, after the window", "4.6", unit="s"),
+    in_system_claim(lambda: tool_load().peak_bytes / GIB, "peak of KV held", "1.98", unit="GiB"),
+    in_system_claim(lambda: 100 * tool_load().idle_share, "of KV held, idle", "62.1", unit="%"),
+    in_system_claim(lambda: tool_load(wait_s=3).settled.mean(), "in the system, tool of 3 s", "14.6"),
+    in_system_claim(lambda: tool_load(wait_s=3).settled.mean(Phase.COMPUTING), "with a row, tool of 3 s", "2.5"),
+    in_system_claim(lambda: tool_load(wait_s=3).peak_bytes / GIB, "peak of KV, tool of 3 s", "4.25", unit="GiB"),
+    in_system_claim(lambda: 100 * tool_load(wait_s=3).idle_share, "idle, tool of 3 s", "83.3", unit="%"),
+    in_system_claim(lambda: tool_load().fit, "requests that the pool holds", "42"),
+    in_system_claim(lambda: tool_load(wait_s=10).by_the_law, "rate times mean stay, tool of 10 s", "42.4"),
+    in_system_claim(lambda: tool_load(rate_per_s=5, wait_s=10).longest_queue, "longest queue, 5/s, tool of 10 s", "12"),
+    in_system_claim(
+        lambda: tool_load(rate_per_s=5, wait_s=10).settled.mean(Phase.COMPUTING), "with a row meanwhile", "1.4"
+    ),
+    in_system_claim(
+        lambda: 100 * tool_load(rate_per_s=5, wait_s=10).idle_share, "of KV held, idle meanwhile", "94.6", unit="%"
+    ),
+    in_system_claim(lambda: tool_load(max_running=1).longest_queue, "longest queue with one row", "23"),
+    in_system_claim(lambda: tool_load(max_running=1).by_the_law, "rate times mean stay with one row", "27.1"),
+    in_system_claim(lambda: tool_load(max_running=1).settled.mean(), "in the system with one row", "20.0"),
+    in_system_claim(lambda: ToolLoad(arrivals=Arrivals.POISSON).present.peak, "most at once, by chance", "13"),
+)
+
+
+CLAIMS: tuple[Claim, ...] = (*LITTLE, *RECORDED_WINDOWS, *ADMISSION)
