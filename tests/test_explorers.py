@@ -87,7 +87,7 @@ ZERO_MAKES_NO_SENSE = {
     "greedy-check": ("draft_tokens", "differs_at"),
     "query-cost": ("draft_tokens", "plain_s"),
     "file-in-memory": ("context",),
-    "admission": ("rate", "deadline", "requests"),
+    "admission": ("rate_per_s", "deadline_s", "requests"),
     "load-curve": ("deadline",),
 }
 
