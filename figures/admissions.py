@@ -182,7 +182,7 @@ ADMISSION_EXPLORATION = Exploration(
     settings={
         "users give up": {"way": Way.GIVE_UP},
         "a gateway that refuses": {"way": Way.REFUSE},
-        "a gateway too hopeful": {"way": Way.REFUSE, "guess": Guess.ALONE},
+        "a hopeful gateway, 8 a second": {"way": Way.REFUSE, "guess": Guess.ALONE, "rate_per_s": 8.0},
     },
     readouts=admission_readouts,
     why_still=_why_admission_still,
