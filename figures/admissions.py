@@ -44,8 +44,8 @@ _LONG: dict[str, Any] = {"marker": "s", "color": style.INK, "linestyle": "", "ma
 def admission(
     *,
     way: Annotated[Way, Choice("way", tuple(Way))] = Way.ALL_IN,
-    rate: Annotated[float, Slider("arrivals a second", 1.0, 16.0, 0.5)] = RATE_PER_S,
-    deadline: Annotated[float, Slider("deadline", 1.0, 13.0, 0.5, "s")] = DEADLINE_S,
+    rate_per_s: Annotated[float, Slider("arrivals a second", 1.0, 16.0, 0.5)] = RATE_PER_S,
+    deadline_s: Annotated[float, Slider("deadline", 1.0, 13.0, 0.5, "s")] = DEADLINE_S,
     guess: Annotated[Guess, Choice("forecast", tuple(Guess))] = Guess.FULL,
     arrivals: Annotated[Arrivals, Choice("arrivals", tuple(Arrivals))] = Arrivals.EVEN,
     requests: Annotated[int, Choice("requests", (REQUESTS // 2, REQUESTS))] = REQUESTS,
@@ -56,7 +56,7 @@ def admission(
     The forecast is that of the gateway, where there is one. Raises InputError for values that make no sense. Source:
     section 8.6.1, which gives the rule but no run: this one is the notebook's, simulated.
     """
-    served, due_ns = overloaded(way, rate, deadline, guess, arrivals, requests), deadline_ns(deadline)
+    served, due_ns = overloaded(way, rate_per_s, deadline_s, guess, arrivals, requests), deadline_ns(deadline_s)
     text = words(language, "admission")
     with style.in_book_style():
         page = new_page(PAGE_PT)
@@ -131,24 +131,19 @@ def _key(page: Figure, left: float, bottom: float, text: str, **look: Any) -> No
 
 def admission_readouts(**settings: Any) -> tuple[Readout, ...]:
     """What became of the requests and what it took, at the settings of `admission`."""
-    served = _at(settings)
+    served = overloaded(**settings)
     per_result, wasted = served.busy_ns_per_result, served.wasted_tokens
     waits = [outcome.started_ns - outcome.request.arrival_ns for outcome in served.outcomes if outcome.started_ns >= 0]
     return (
         *(Readout(fate, served.count(fate)) for fate in Fate),
-        Readout("in time if all let in", _at({**settings, "way": Way.ALL_IN}).count(Fate.IN_TIME)),
-        Readout("engine can bear, /s", bearable_rate(), "", 2, (Clock.FIT,)),
+        Readout("in time if all let in", overloaded(**settings | {"way": Way.ALL_IN}).count(Fate.IN_TIME)),
+        Readout("engine can bear, /s", bearable_rate(), "", 2),
         Readout("longest wait", max(waits, default=0) / NS, "s", 2, (Clock.FIT,)),
         Readout("devices busy", served.busy_ns / NS, "s", 2, (Clock.FIT,)),
         Readout("device, each in time", per_result / NS if per_result else "–", "s", 2, (Clock.FIT,)),
         Readout("tokens in vain", wasted, "token"),
         Readout("of all tokens", f"{100 * wasted / max(served.computed_tokens, 1):.0f} %"),
     )
-
-
-def _at(settings: Mapping[str, Any]) -> Served:
-    of = {"rate": "rate_per_s", "deadline": "deadline_s"}
-    return overloaded(**{of.get(name, name): value for name, value in settings.items()})
 
 
 def _ask_what_helps() -> Question:
@@ -183,11 +178,11 @@ def _why_admission_still(moved: str, settings: Mapping[str, Any]) -> str:
 
 ADMISSION_EXPLORATION = Exploration(
     question=_ask_what_helps,
-    in_view=("way", "rate", "deadline", "guess"),
+    in_view=("way", "rate_per_s", "deadline_s", "guess"),
     settings={
         "users give up": {"way": Way.GIVE_UP},
         "a gateway that refuses": {"way": Way.REFUSE},
-        "a gateway too hopeful": {"way": Way.REFUSE, "guess": Guess.ALONE},
+        "a hopeful gateway, 8 a second": {"way": Way.REFUSE, "guess": Guess.ALONE, "rate_per_s": 8.0},
     },
     readouts=admission_readouts,
     why_still=_why_admission_still,

@@ -21,7 +21,16 @@ from lib.load_curve import Arrivals
 from lib.memory import RequestShape
 from lib.overload import Fate
 from lib.service_calibration import LONG_TASK, SHORT_TASK
-from lib.service_overload import RATE_PER_S, REQUESTS, Guess, Way, bearable_rate, overloaded, service_engine
+from lib.service_overload import (
+    MOST_REQUESTS,
+    RATE_PER_S,
+    REQUESTS,
+    Guess,
+    Way,
+    bearable_rate,
+    overloaded,
+    service_engine,
+)
 from lib.service_record import (
     CONDITIONS,
     DEADLINE_S,
@@ -279,6 +288,10 @@ ADMISSION: tuple[Claim, ...] = (
     ),
     Claim(("8.6.1",), "requests of the load", "input", ("32",), "requests", 0, lambda: REQUESTS),
     Claim(("8.6.1",), "arrivals a second of the load", "input", ("4",), "requests/s", 0, lambda: RATE_PER_S),
+    Claim(
+        ("8.6.1",), "requests at once that tell what it can bear", "input", ("256",), "requests", 0,
+        lambda: MOST_REQUESTS,
+    ),
     Claim(("8.6.1",), "requests a second that the engine can bear", "computed", ("2.39",), "requests/s", 0.005,
           bearable_rate),
     Claim(("8.6.1",), "how many times that the load is", "computed", ("1.7",), "", 0.05,
