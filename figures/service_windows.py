@@ -263,7 +263,7 @@ def _recorded_three() -> tuple[tuple[str, tuple[Window, ...]], ...]:
 
 
 def _typical(case: Case, windows: Sequence[Window]) -> Window:
-    """The window whose completions are shown: rate, stay and number of one window fit together, three medians do not."""
+    """The window whose completions are shown: of one window rate, stay and number fit together; medians do not."""
     looked_at = sorted(case.looked_at(windows), key=_completed)
     return looked_at[len(looked_at) // 2]
 
