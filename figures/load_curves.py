@@ -59,6 +59,7 @@ class Curve:
         return self.load.knee(self.deadline_s)
 
     def goodput(self, rate: float) -> float:
+        """Right answers within the deadline per second, at a rate."""
         return self.load.goodput(rate, self.deadline_s)
 
     @property
@@ -202,14 +203,6 @@ def _ask_where_it_falls() -> Question:
     )
 
 
-def _why_curves_still(moved: str, settings: Mapping[str, Any]) -> str:
-    if moved == "deadline":
-        return "No request takes a time between these two deadlines, simulated or recorded."
-    if moved == "let_in":
-        return "At this deadline the gateway expects nobody to be late, so it lets all in."
-    return ""
-
-
 LOAD_CURVE_EXPLORATION = Exploration(
     question=_ask_where_it_falls,
     in_view=("requests", "deadline", "let_in", "admission"),
@@ -219,5 +212,5 @@ LOAD_CURVE_EXPLORATION = Exploration(
         "the same, late ones refused": {"requests": WINDOWS[-1], "let_in": Gate.IN_TIME},
     },
     readouts=curve_readouts,
-    why_still=_why_curves_still,
+    why_still=lambda moved, settings: "",
 )

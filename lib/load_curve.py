@@ -111,11 +111,11 @@ class ServiceLoad:
 
     def completions(self, rate_per_s: float) -> float:
         """Completed requests per second at a rate."""
-        return median(window.completion_throughput for window in self.windows(rate_per_s))
+        return _completions(self, rate_per_s)
 
     def goodput(self, rate_per_s: float, deadline_s: float) -> float:
         """Right answers in time per second at a rate."""
-        return median(window.goodput(deadline_s) for window in self.windows(rate_per_s))
+        return _goodput(self, rate_per_s, deadline_s)
 
     @property
     def saturation(self) -> float:
@@ -133,3 +133,14 @@ class ServiceLoad:
         low, high = RATES[max(place - 1, 0)], min(RATES[min(place + 1, len(RATES) - 1)], _TENTHS_UP_TO)
         tenths = (tenth / 10 for tenth in range(round(10 * low), round(10 * high) + 1))
         return max(sorted({best, *tenths}), key=lambda rate: self.goodput(rate, deadline_s))
+
+
+# A curve and what is told of it ask for the same many times.
+@lru_cache(maxsize=4096)
+def _completions(load: ServiceLoad, rate_per_s: float) -> float:
+    return median(window.completion_throughput for window in load.windows(rate_per_s))
+
+
+@lru_cache(maxsize=4096)
+def _goodput(load: ServiceLoad, rate_per_s: float, deadline_s: float) -> float:
+    return median(window.goodput(deadline_s) for window in load.windows(rate_per_s))
