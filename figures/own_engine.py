@@ -112,7 +112,7 @@ def your_engine(
     fitted_on: Annotated[Run, Choice("fit from", tuple(Run))] = Run.MIDDLE,
     language: str = "en",
 ) -> Figure:
-    """The runs of the made benchmark file, measured and replayed: good answers per second, and times request by request.
+    """The runs of the made benchmark file, measured and replayed: good answers a second, and times request by request.
 
     The step time is fitted on one run, under the limits with which the file was made; all runs are replayed under the
     limits that are chosen. Raises InputError for values that make no sense. Source: section 8.6.2.
@@ -217,15 +217,16 @@ def _draw_times(axes: Axes, compared: Sequence[Compared], text: Mapping[str, str
             if one.measured_interval_s and one.predicted_interval_s
         ],
     }
-    values = [value for pairs in times.values() for pair in pairs for value in pair]
-    ends = [math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))]
-    limits = [10.0 ** ends[0], 10.0 ** max(ends[1], ends[0] + 1)]
-    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
-    decades = {10.0**power: f"{10.0**power:g}" for power in range(ends[0], max(ends[1], ends[0] + 1) + 1)}
+    # Powers on plain axes: matplotlib's logarithmic ones take longer to draw.
+    powers = {name: [[math.log10(time) for time in pair] for pair in pairs] for name, pairs in times.items()}
+    values = [power for pairs in powers.values() for pair in pairs for power in pair]
+    limits = [math.floor(2 * min(values)) / 2, math.ceil(max(values))]
+    axes.set(xlim=limits, ylim=limits)
+    decades = {power: f"{10.0**power:g}" for power in range(math.ceil(limits[0]), math.ceil(limits[1]) + 1)}
     ticks_below(axes, decades, text["measured_s"])
     ticks_left(axes, decades)
     axes.plot(limits, limits, color=style.FAINT, linewidth=style.THIN_PT)
-    for name, pairs in times.items():
+    for name, pairs in powers.items():
         if pairs:
             axes.plot(*zip(*pairs, strict=True), clip_on=False, **_TIMES[name])
 
@@ -269,15 +270,15 @@ def _ask_for_more_rows() -> Question:
     assert f"{now.completion_throughput:.2f}" == f"{more.completion_throughput:.2f}" and then < good
     answer = "fewer"
     return Question(
-        text=f"Requests come at {Run.FAST}; at most {rows} run at once, and {now.completion_throughput:.2f} a second are "
+        text=f"Requests come at {Run.FAST}; at most {rows} run at once. {now.completion_throughput:.2f} a second are "
         f"completed, {good:.2f} of them right and within {DEADLINE_S} s. Let {MORE_RUNNING} run at once: how many good "
         "answers a second then?",
         choices=("twice as many", "as many", answer),
         answer=answer,
         reveals={"max_running": MORE_RUNNING},
         because=f"{then:.2f}. The replay, which meets what was measured at {rows}, completes "
-        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each step, "
-        "so each takes longer, and nobody is done in time.",
+        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each "
+        "step, so each takes longer, and nobody is done in time.",
     )
 
 
