@@ -36,7 +36,7 @@ SLUG = "your-engine"
 PAGE_PT, BOTTOM_PT, HEIGHT_PT, TITLE_PT = 296, 92, 178, 280
 BARS_LEFT_PT, BARS_PT, DOTS_LEFT_PT, DOTS_PT = 30, 160, 250, 156
 KEY_LINES_PT, RIGHT_PT = (46, 28, 10), 214
-BAR, HALF = 0.36, 0.4
+BAR, GAP = 0.36, 0.04
 MOST_RUNNING, LEAST_BUDGET, MOST_BUDGET = 24, 256, 8192
 MORE_RUNNING = 2 * made_benchmark.POLICY.max_running
 _FITTED = (Clock.CLIENT, Clock.FIT)
@@ -197,7 +197,7 @@ def _draw_bars(axes: Axes, served: Sequence[Served], deadline_s: float, names: S
     ticks_left(axes, {tick: f"{tick:g}" for tick in round_ticks(end)})
     ticks_below(axes, dict(enumerate(names)))
     for place, each in enumerate(served):
-        runs = {"decode": (each.replay.measured, -BAR), "foreign": (each.replay.predicted, 0.0)}
+        runs = {"decode": (each.replay.measured, -BAR - GAP / 2), "foreign": (each.replay.predicted, GAP / 2)}
         for role, (run, left) in runs.items():
             good, all_of_it = each.good_per_s(run, deadline_s), run.completion_throughput
             begin, beyond = place + left, place + left + BAR
@@ -222,7 +222,9 @@ def _draw_times(axes: Axes, compared: Sequence[Compared], text: Mapping[str, str
     values = [power for pairs in powers.values() for pair in pairs for power in pair]
     limits = [math.floor(2 * min(values)) / 2, math.ceil(max(values))]
     axes.set(xlim=limits, ylim=limits)
-    decades = {power: f"{10.0**power:g}" for power in range(math.ceil(limits[0]), math.ceil(limits[1]) + 1)}
+    decades: dict[float, str] = {
+        power: f"{10.0**power:g}" for power in range(math.ceil(limits[0]), math.ceil(limits[1]) + 1)
+    }
     ticks_below(axes, decades, text["measured_s"])
     ticks_left(axes, decades)
     axes.plot(limits, limits, color=style.FAINT, linewidth=style.THIN_PT)
