@@ -36,7 +36,7 @@ SLUG = "your-engine"
 PAGE_PT, BOTTOM_PT, HEIGHT_PT, TITLE_PT = 296, 92, 178, 280
 BARS_LEFT_PT, BARS_PT, DOTS_LEFT_PT, DOTS_PT = 30, 160, 250, 156
 KEY_LINES_PT, RIGHT_PT = (46, 28, 10), 214
-BAR, HALF = 0.36, 0.4
+BAR, GAP = 0.36, 0.04
 MOST_RUNNING, LEAST_BUDGET, MOST_BUDGET = 24, 256, 8192
 MORE_RUNNING = 2 * made_benchmark.POLICY.max_running
 _FITTED = (Clock.CLIENT, Clock.FIT)
@@ -112,7 +112,7 @@ def your_engine(
     fitted_on: Annotated[Run, Choice("fit from", tuple(Run))] = Run.MIDDLE,
     language: str = "en",
 ) -> Figure:
-    """The runs of the made benchmark file, measured and replayed: good answers per second, and times request by request.
+    """The runs of the made benchmark file, measured and replayed: good answers a second, and times request by request.
 
     The step time is fitted on one run, under the limits with which the file was made; all runs are replayed under the
     limits that are chosen. Raises InputError for values that make no sense. Source: section 8.6.2.
@@ -197,7 +197,7 @@ def _draw_bars(axes: Axes, served: Sequence[Served], deadline_s: float, names: S
     ticks_left(axes, {tick: f"{tick:g}" for tick in round_ticks(end)})
     ticks_below(axes, dict(enumerate(names)))
     for place, each in enumerate(served):
-        runs = {"decode": (each.replay.measured, -BAR), "foreign": (each.replay.predicted, 0.0)}
+        runs = {"decode": (each.replay.measured, -BAR - GAP / 2), "foreign": (each.replay.predicted, GAP / 2)}
         for role, (run, left) in runs.items():
             good, all_of_it = each.good_per_s(run, deadline_s), run.completion_throughput
             begin, beyond = place + left, place + left + BAR
@@ -217,15 +217,18 @@ def _draw_times(axes: Axes, compared: Sequence[Compared], text: Mapping[str, str
             if one.measured_interval_s and one.predicted_interval_s
         ],
     }
-    values = [value for pairs in times.values() for pair in pairs for value in pair]
-    ends = [math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))]
-    limits = [10.0 ** ends[0], 10.0 ** max(ends[1], ends[0] + 1)]
-    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
-    decades = {10.0**power: f"{10.0**power:g}" for power in range(ends[0], max(ends[1], ends[0] + 1) + 1)}
+    # Powers on plain axes: matplotlib's logarithmic ones take longer to draw.
+    powers = {name: [[math.log10(time) for time in pair] for pair in pairs] for name, pairs in times.items()}
+    values = [power for pairs in powers.values() for pair in pairs for power in pair]
+    limits = [math.floor(2 * min(values)) / 2, math.ceil(max(values))]
+    axes.set(xlim=limits, ylim=limits)
+    decades: dict[float, str] = {
+        power: f"{10.0**power:g}" for power in range(math.ceil(limits[0]), math.ceil(limits[1]) + 1)
+    }
     ticks_below(axes, decades, text["measured_s"])
     ticks_left(axes, decades)
     axes.plot(limits, limits, color=style.FAINT, linewidth=style.THIN_PT)
-    for name, pairs in times.items():
+    for name, pairs in powers.items():
         if pairs:
             axes.plot(*zip(*pairs, strict=True), clip_on=False, **_TIMES[name])
 
@@ -269,15 +272,15 @@ def _ask_for_more_rows() -> Question:
     assert f"{now.completion_throughput:.2f}" == f"{more.completion_throughput:.2f}" and then < good
     answer = "fewer"
     return Question(
-        text=f"Requests come at {Run.FAST}; at most {rows} run at once, and {now.completion_throughput:.2f} a second are "
+        text=f"Requests come at {Run.FAST}; at most {rows} run at once. {now.completion_throughput:.2f} a second are "
         f"completed, {good:.2f} of them right and within {DEADLINE_S} s. Let {MORE_RUNNING} run at once: how many good "
         "answers a second then?",
         choices=("twice as many", "as many", answer),
         answer=answer,
         reveals={"max_running": MORE_RUNNING},
         because=f"{then:.2f}. The replay, which meets what was measured at {rows}, completes "
-        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each step, "
-        "so each takes longer, and nobody is done in time.",
+        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each "
+        "step, so each takes longer, and nobody is done in time.",
     )
 
 
