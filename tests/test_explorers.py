@@ -88,6 +88,7 @@ ZERO_MAKES_NO_SENSE = {
     "query-cost": ("draft_tokens", "plain_s"),
     "task-speedup": ("speedup",),
     "file-in-memory": ("context",),
+    "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
 }
 
 
