@@ -5,14 +5,17 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from lib import dflash, efficiency, serving
+from lib import dflash, efficiency, service_record, serving, whole_task
 from lib.design_problem import INSTANCE, interval_alone
 from lib.efficiency import Condition, Measured, batches, further_bytes_s, gpu_time, measured, read_plan
+from lib.exercise_8_8 import BOOK as TASK_EXERCISE
+from lib.exercise_8_8 import HALVED
 from lib.flip_distance import BOOK, Case, Edge, Input, chosen, flip, within_limits
 from lib.hardware import LINKS, RTX_PRO_6000
 from lib.paging import Findable
 from lib.prefix_value import GEN4, GEN5
 from lib.quantization import BF16
+from lib.service_record import Admission, RecordedWindow
 from lib.serving import (
     CONFIGURATIONS,
     DFLASH,
@@ -47,6 +50,7 @@ from lib.serving_run import (
     variations,
 )
 from lib.units import GB, GIB, MIB
+from lib.whole_task import DECODE_SHARES, DECODE_SPEEDUP, AgentTask, FasterPart, agent_tasks, ceiling, task_speedup
 from tests.claims.claim import Claim
 
 LEAST, LOW, MIDDLE, MOST = batches(Condition.OWN)
@@ -172,6 +176,63 @@ def of_slowest(place: int) -> float:
 def cold_run_s(findable: Findable) -> float:
     """B with all prompts in one step and nothing cached before."""
     return run(B, COLD, Conditions(findable=findable)).total_s
+
+
+HALF, FIFTH = (
+    FasterPart(whole_task.TASK_S, part_s, DECODE_SPEEDUP) for part_s in (whole_task.DECODE_S, whole_task.LESS_DECODE_S)
+)
+SLOW, USUAL, FAST = (each for each in service_record.CONDITIONS if each.admission is Admission.CONTINUOUS)
+_, ONE_BY_ONE, _ = (each for each in service_record.CONDITIONS if each.admission is Admission.ONE_AT_A_TIME)
+
+
+def energy_j(condition: service_record.Condition) -> float:
+    """Energy per qualified result, the median of three windows."""
+    return service_record.middle(condition, RecordedWindow.energy_per_qualified)
+
+
+def energies_j(condition: service_record.Condition) -> list[float]:
+    """The same, window by window, from least to most."""
+    return sorted(each.energy_per_qualified() for each in service_record.recorded(condition))
+
+
+def energy_per_answer_j(condition: service_record.Condition) -> float:
+    """Energy per completed answer, right or wrong, early or late: the median of three windows."""
+    return service_record.middle(condition, lambda each: each.energy_j / each.window.completed)
+
+
+def pooled_energy_j(condition: service_record.Condition) -> float:
+    """Energy of the three windows together over their qualified results."""
+    windows = service_record.recorded(condition)
+    qualified = sum(each.window.qualified(service_record.DEADLINE_S) for each in windows)
+    return sum(each.energy_j for each in windows) / qualified
+
+
+def power_w(condition: service_record.Condition) -> float:
+    return service_record.middle(condition, lambda each: each.energy_j / each.window.length_s)
+
+
+def of_runs(value: Callable[[AgentTask], float]) -> float:
+    return sum(map(value, agent_tasks()))
+
+
+def fixed_runs() -> list[AgentTask]:
+    return [task for task in agent_tasks() if task.is_fixed]
+
+
+def per_fixed_s() -> float:
+    """All runs of the agent's task for each that fixed it."""
+    found = whole_task.span_per_fixed(agent_tasks())
+    assert found
+    return found
+
+
+def mean_fixed_s() -> float:
+    return sum(task.span_s for task in fixed_runs()) / len(fixed_runs())
+
+
+def of_ceiling(part: float) -> float:
+    """What part of its ceiling, in %, a task reaches with decode 4 times as fast."""
+    return 100 * task_speedup(part, DECODE_SPEEDUP) / ceiling(part)
 
 
 CLAIMS: tuple[Claim, ...] = (
@@ -381,4 +442,82 @@ CLAIMS: tuple[Claim, ...] = (
          "10,688", "MiB", "8.6.3"),
     near(lambda: memory_by_shape(shares_draft_prefix=True) / MIB, "by its shape, draft KV of the prefix shared", "8888",
          "MiB", "8.6.3"),
+    # A whole task, and energy per qualified result.
+    same(lambda: HALF.task_s, "time of the agent's task", "100", "s", "8.6.3-122", kind="input"),
+    same(lambda: HALF.part_s, "decode in it", "50", "s", "8.6.3-123", kind="input"),
+    same(lambda: HALF.speedup, "how many times as fast decode gets", "4", "x", "8.6.3-124", kind="input"),
+    same(lambda: HALF.new_task_s, "its time then", "62.5", "s", "8.6.3-125"),
+    same(lambda: HALF.net_speedup, "its speed-up", "1.6", "x", "8.6.3-126"),
+    same(lambda: FIFTH.part_s, "decode in the other case", "20", "s", "8.6.3-127", kind="input"),
+    same(lambda: FIFTH.task_s - FIFTH.part_s, "the other stages then", "80", "s", "8.6.3-128"),
+    same(lambda: FIFTH.new_task_s, "its time then", "85", "s", "8.6.3-129"),
+    near(lambda: FIFTH.net_speedup, "its speed-up", "1.18", "x", "8.6.3-130"),
+    same(lambda: 100 * DECODE_SHARES[0], "share of the first curve", "20", "%", "8.6.3-131", kind="input"),
+    same(lambda: 100 * DECODE_SHARES[1], "share of the second curve", "50", "%", "8.6.3-132", kind="input"),
+    same(lambda: 100 * DECODE_SHARES[2], "share of the third curve", "80", "%", "8.6.3-133", kind="input"),
+    same(lambda: task_speedup(DECODE_SHARES[2], DECODE_SPEEDUP), "the third at 4 times", "2.5", "x", "8.6.3"),
+    same(lambda: ceiling(DECODE_SHARES[0]), "ceiling of the first curve", "1.25", "x", "8.6.3"),
+    same(lambda: ceiling(DECODE_SHARES[1]), "ceiling of the second", "2", "x", "8.6.3"),
+    same(lambda: ceiling(DECODE_SHARES[2]), "ceiling of the third", "5", "x", "8.6.3"),
+    near(lambda: task_speedup(DECODE_SHARES[1], 100), "half decode, 100 times as fast", "1.98", "x", "8.6.3"),
+    near(lambda: of_ceiling(DECODE_SHARES[0]), "of its ceiling the first reaches at 4 times", "94", "%", "8.6.3"),
+    near(lambda: of_ceiling(DECODE_SHARES[1]), "of its ceiling the second reaches", "80", "%", "8.6.3"),
+    near(lambda: of_ceiling(DECODE_SHARES[2]), "of its ceiling the third reaches", "50", "%", "8.6.3"),
+    near(lambda: task_speedup(DECODE_SHARES[1], DECODE_SPEEDUP, 0.2), "half decode, 20 s of preparation", "1.21", "x",
+         "8.6.3"),
+    near(lambda: task_speedup(DECODE_SHARES[0], DECODE_SPEEDUP, 0.2), "a fifth decode, 20 s of preparation", "0.95",
+         "x", "8.6.3"),
+    same(lambda: SLOW.arrivals_per_s or 0, "first arrival rate", "1", "request/s", "8.6.3-134", kind="input"),
+    same(lambda: USUAL.arrivals_per_s or 0, "second arrival rate", "4", "request/s", "8.6.3-135", kind="input"),
+    same(lambda: FAST.arrivals_per_s or 0, "third arrival rate", "16", "request/s", "8.6.3-136", kind="input"),
+    near(lambda: energy_j(SLOW), "energy per qualified result at 1/s", "615.0", "J", "8.6.3-137", kind="measured"),
+    near(lambda: energy_j(USUAL), "at 4/s", "652.0", "J", "8.6.3-138", kind="measured"),
+    near(lambda: energy_j(FAST), "at 16/s", "1083.7", "J", "8.6.3-139", kind="measured"),
+    same(lambda: ONE_BY_ONE.arrivals_per_s or 0, "rate, one by one", "4", "request/s", "8.6.3-140", kind="input"),
+    near(lambda: energy_j(ONE_BY_ONE), "energy per qualified result, one by one at 4/s", "1982.3", "J", "8.6.3-141",
+         kind="measured"),
+    near(lambda: 100 * (energy_j(FAST) / energy_j(USUAL) - 1), "more energy at 16/s than at 4/s", "66", "%",
+         "8.6.3-142"),
+    near(lambda: energies_j(USUAL)[0], "least of three windows at 4/s", "441", "J", "8.6.3", kind="measured"),
+    near(lambda: energies_j(USUAL)[-1], "most of three windows at 4/s", "852", "J", "8.6.3", kind="measured"),
+    near(lambda: energies_j(FAST)[0], "least of three windows at 16/s", "744", "J", "8.6.3", kind="measured"),
+    near(lambda: energies_j(FAST)[-1], "most of three windows at 16/s", "1491", "J", "8.6.3", kind="measured"),
+    near(lambda: energy_per_answer_j(SLOW), "energy per answer, of whatever kind, at 1/s", "538", "J", "8.6.3"),
+    near(lambda: energy_per_answer_j(USUAL), "the same at 4/s", "285", "J", "8.6.3"),
+    near(lambda: energy_per_answer_j(FAST), "the same at 16/s", "279", "J", "8.6.3"),
+    near(lambda: energy_per_answer_j(ONE_BY_ONE), "the same one by one at 4/s", "510", "J", "8.6.3"),
+    near(lambda: pooled_energy_j(USUAL), "three windows together at 4/s, per qualified result", "613", "J", "8.6.3"),
+    near(lambda: pooled_energy_j(FAST), "three windows together at 16/s", "1021", "J", "8.6.3"),
+    near(lambda: power_w(SLOW), "GPU and CPU package at 1/s", "552", "W", "8.6.3"),
+    near(lambda: power_w(FAST), "GPU and CPU package at 16/s", "662", "W", "8.6.3"),
+    same(lambda: len(agent_tasks()), "recorded runs of an agent's task", "4", "runs", "8.6.3", kind="measured"),
+    same(lambda: len(fixed_runs()), "of which fixed it", "2", "runs", "8.6.3", kind="measured"),
+    same(lambda: of_runs(lambda task: task.rounds), "rounds of the four", "42", "rounds", "8.6.3", kind="measured"),
+    near(lambda: of_runs(lambda task: task.span_s), "time of the four", "17.23", "s", "8.6.3", kind="measured"),
+    near(lambda: of_runs(lambda task: task.model_s), "of it in calls of the model", "16.80", "s", "8.6.3",
+         kind="measured"),
+    near(lambda: of_runs(lambda task: task.tool_s), "of it in tools", "0.270", "s", "8.6.3", kind="measured"),
+    near(lambda: of_runs(lambda task: task.rest_s), "of it in neither", "0.16", "s", "8.6.3"),
+    near(lambda: 100 * of_runs(lambda task: task.model_s) / of_runs(lambda task: task.span_s),
+         "calls of the model, of the time of the four", "97.5", "%", "8.6.3"),
+    near(lambda: 100 * min(task.model_share for task in agent_tasks()), "calls of the model, least share", "95.2", "%",
+         "8.6.3"),
+    near(lambda: 100 * max(task.model_share for task in agent_tasks()), "calls of the model, largest share", "98.9",
+         "%", "8.6.3"),
+    near(lambda: 100 * max(task.tool_share for task in agent_tasks()), "tools, largest share", "2.8", "%", "8.6.3"),
+    near(lambda: min(task.most_from_decode(DECODE_SPEEDUP) for task in agent_tasks()),
+         "decode 4 times as fast, at most, the run with most besides", "3.50", "x", "8.6.3"),
+    near(lambda: max(task.most_from_decode(DECODE_SPEEDUP) for task in agent_tasks()),
+         "the same, the run with least besides", "3.87", "x", "8.6.3"),
+    near(mean_fixed_s, "a run that fixed it, on average", "2.81", "s", "8.6.3"),
+    near(per_fixed_s, "all runs, for each that fixed it", "8.61", "s", "8.6.3"),
+    near(lambda: per_fixed_s() / mean_fixed_s(), "times as long", "3.1", "x", "8.6.3"),
+    same(lambda: TASK_EXERCISE.prefill_s + TASK_EXERCISE.decode_s + TASK_EXERCISE.tools_s, "task of the exercise",
+         "100", "s", "8.6.3-143", kind="input"),
+    same(lambda: TASK_EXERCISE.prefill_s, "its prefill", "20", "s", "8.6.3-144", kind="input"),
+    same(lambda: TASK_EXERCISE.decode_s, "its decode", "50", "s", "8.6.3-145", kind="input"),
+    same(lambda: TASK_EXERCISE.tools_s, "its tools and waiting", "30", "s", "8.6.3-146", kind="input"),
+    same(lambda: 1 / HALVED, "what is left of each part", "1/2", "ratio", "8.6.3-147", kind="input"),
+    same(lambda: 1 / TASK_EXERCISE.speedup, "what is left of decode", "1/4", "ratio", "8.6.3-148", kind="input"),
+    same(lambda: TASK_EXERCISE.preparation_s, "its preparation", "8", "s", "8.6.3-149", kind="input"),
 )  # fmt: skip
