@@ -68,13 +68,15 @@ for queue in (100_000_000, 200_000_000):
 # %% [markdown]
 # With 0.1 seconds of queue it is in time; with 0.1 more it is late, and each token computed for it is computed for nobody. Whoever knows that on its arrival has three ways: **reject** it at once, so that the user can turn elsewhere; **pass it on** to another instance; or serve it by a **faster configuration**, with drafts say, or with a shorter answer.
 #
-# But how does a gateway know how long the queue will be? It keeps books: for each request that it let in, when it should end. That is a forecast, not the truth. Here is an engine under twice the load that it can bear. What becomes of the requests if all are let in, if users go away at the deadline, if the gateway refuses?
+# But how does a gateway know how long the queue will be? It keeps books: for each request that it let in, when it should end. That is a forecast, not the truth. Here is the engine of the next section under more load than it can bear. What becomes of the requests if all are let in, if users go away at the deadline, if the gateway refuses?
 
 # %%
 explore("admission")
 
 # %% [markdown]
-# **Cancelling** is the third tool. A user who goes away, or whose deadline has passed, needs no further steps, so none are scheduled. But a step that has been submitted still writes to its blocks: they are given back only when it has ended (8.3.2).
+# See how little it helps that users give up. The queue stays as long as their patience: each of them gets a row at the last moment, has the whole prompt computed, and leaves. 69 % of all tokens are computed in vain, just as if nobody gave up. And a gateway is as good as its forecast: one that reckons with an engine of its own for each request refuses nobody, and helps nobody.
+#
+# **Cancelling** is needed all the same. A user who goes away, or whose deadline has passed, needs no further steps, so none are scheduled. But a step that has been submitted still writes to its blocks: they are given back only when it has ended (8.3.2).
 #
 # Nothing here stands alone. Compressed KV lets more requests in; a larger batch shares the weights better; and with a larger batch drafts bring less (8.5.4). So techniques are to be compared on the *same* requests, all effects together. First we need a measure.
 
@@ -212,6 +214,8 @@ print(f"first tokens off by {again.ttft_error:.1%}, intervals by {again.interval
 explore("your-engine")
 
 # %% [markdown]
+# (The replay fits so well as the file comes from the simulator, with some noise. A real engine will not be so kind: look at the residuals before you believe a fit.)
+#
 # **Recalibrate the chapter.** With one line every explorer whose time is by the fit draws for that machine, here and in this notebook's other cells; its question and the column "book" stay the book's. Figure 8-6 on the engine of the file:
 
 # %%
@@ -303,8 +307,10 @@ from lib.serving import LESS_MEMORY, LIMITS, SHORT_OUTPUTS, WORKLOAD, choose
 
 for workload, limits in ((WORKLOAD, LESS_MEMORY), (SHORT_OUTPUTS, LIMITS)):
     found = choose(workload=workload, limits=limits)
-    fates = (f"{one.name} {one.broken or one.needs.total_s:.4}" for one in found.judged)
-    print(f"chosen: {found.name}.", ", ".join(fates))
+    print("chosen:", found.name)
+    for one in found.judged:
+        total = shown(one.needs.total_s, "s", 2)
+        print(f"  {one.name}: {total},", f"breaks the {one.broken}" * bool(one.broken))
 
 # %% [markdown]
 # With 16 outputs both B and D are in time, and D is ahead by 0.08 s: the draft network costs 0.19 s more prefill, and ten saved rounds bring that back and little more.
@@ -312,19 +318,16 @@ for workload, limits in ((WORKLOAD, LESS_MEMORY), (SHORT_OUTPUTS, LIMITS)):
 # So every choice is a choice *at certain inputs*. How far can each of them move, all others as they are, until something else is chosen?
 
 # %%
-from lib.flip_distance import flips
+from lib.flip_distance import Input, chosen, flip, within_limits
 
-rows = []
-for flip in flips():
-    edges = [
-        f"{edge.first:.6g}: {edge.then}" if edge else "–"
-        for edge in (flip.below, flip.above)
-    ]
-    rows.append((flip.moved, f"{flip.now:.6g}", *edges))
-Table(("moved alone", "now", "below", "above"), rows, left=("below", "above"))
+for moved in (Input.DEADLINE, Input.OUTPUTS, Input.REQUESTS, Input.OUTPUTS_PER_ROUND):
+    for verdict in (chosen, within_limits):
+        found = flip(moved, verdict=verdict)
+        for edge in filter(None, (found.below, found.above)):
+            print(f"{moved} {found.now:g} -> {edge.first:.4g}: {edge.then}")
 
 # %% [markdown]
-# (Bytes, seconds, or numbers; behind the colon stands what is chosen then.) The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. Of the time that the host needs, no change moves the choice, but with 7.9 ms off each round B is in time, too. With the host gone altogether, a round of B takes 11.65 ms and all of B 5.01 s. And below 13 outputs, drafts no longer pay.
+# (A letter is the new choice; names in brackets are all that keep the limits.) The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. With up to 12 outputs drafts no longer pay, and B is chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, and all of it 5.01 s.
 #
 # ### The same, in the engine
 #
@@ -372,11 +375,11 @@ explore("task-speedup")
 # %%
 from lib.whole_task import agent_tasks
 
-rows = [
-    (task.rounds, "yes" if task.is_fixed else "no", shown(task.span_s, "s", 2))
-    + tuple(f"{share:.0%}" for share in (task.model_share, task.tool_share))
-    for task in agent_tasks()
-]
+rows = []
+for task in agent_tasks():
+    shares = [f"{share:.0%}" for share in (task.model_share, task.tool_share)]
+    fixed = "yes" if task.is_fixed else "no"
+    rows.append((task.rounds, fixed, shown(task.span_s, "s", 2), *shares))
 Table(("calls of the model", "fixed", "all", "model", "tools"), rows)
 
 # %% [markdown]

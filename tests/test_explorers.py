@@ -89,7 +89,6 @@ ZERO_MAKES_NO_SENSE = {
     "task-speedup": ("speedup",),
     "file-in-memory": ("context",),
     "requests-in-system": ("rate_per_s", "max_running", "pool_bytes"),
-    "admission": ("rate", "deadline", "requests"),
     "admission": ("rate_per_s", "deadline_s", "requests"),
     "load-curve": ("deadline",),
     "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
