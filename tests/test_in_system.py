@@ -46,7 +46,7 @@ def readouts(**settings: Any) -> dict[str, str]:
 
 def drawn_area(axes: Axes, phase: Phase) -> float:
     """The area between the two lines that bound a phase, by the corners of what is drawn."""
-    (shape,) = (each for each in axes.collections if AREAS[to_hex(each.get_facecolor()[0])] == phase)  # type: ignore[index]
+    (shape,) = (each for each in axes.collections if AREAS[to_hex(np.asarray(each.get_facecolor())[0])] == phase)
     total = 0.0
     for path in shape.get_paths():
         x, y = np.asarray(path.vertices).T

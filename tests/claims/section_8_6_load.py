@@ -1,7 +1,7 @@
 """Numbers of sections 8.6.1 and 8.6.2 and of the footnote that belongs to them."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Literal
 
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
@@ -356,8 +356,13 @@ def tool_load(**other: float) -> ToolLoad:
     return ToolLoad(**other)  # type: ignore[arg-type]
 
 
-def half_run() -> Seen:
-    """A window that begins with the run and in which the last stays are cut off."""
+@cache
+def by_chance() -> ToolLoad:
+    return ToolLoad(arrivals=Arrivals.POISSON)
+
+
+def first_seconds() -> Seen:
+    """A window that begins with the run and cuts off the last stays."""
     return seen(tool_load().run, 0, 2 * NS)
 
 
@@ -367,7 +372,7 @@ LITTLE: tuple[Claim, ...] = (
     example_input(lambda: EXAMPLE_STAYS_S[1], "longer mean stay", "2", "s", "8.6.1-04"),
     *(
         in_system_claim(
-            lambda stay=stay: requests_in_system(EXAMPLE_RATE_PER_S, stay), f"in the system at {stay} s", printed, claim
+            partial(requests_in_system, EXAMPLE_RATE_PER_S, stay), f"in the system at {stay} s", printed, claim
         )
         for stay, printed, claim in zip(EXAMPLE_STAYS_S, ("2", "8"), ("8.6.1-03", "8.6.1-05"), strict=True)
     ),
@@ -385,9 +390,9 @@ LITTLE: tuple[Claim, ...] = (
     in_system_claim(lambda: tool_load().settled.mean(Phase.HOLDING), "of these at a tool", "4.0"),
     in_system_claim(lambda: tool_load().whole_run.by_the_law, "rate times mean stay over the whole run", "5.9"),
     in_system_claim(lambda: tool_load().present.mean(), "mean over the whole run", "5.9"),
-    in_system_claim(lambda: half_run().by_the_law, "rate times mean stay, first 2 s", "6.6"),
-    in_system_claim(lambda: half_run().in_system, "mean of the first 2 s", "4.3"),
-    in_system_claim(lambda: half_run().carried_out_ns / NS, "of these stays, after the window", "4.6", unit="s"),
+    in_system_claim(lambda: first_seconds().by_the_law, "rate times mean stay, first 2 s", "6.6"),
+    in_system_claim(lambda: first_seconds().in_system, "mean of the first 2 s", "4.3"),
+    in_system_claim(lambda: first_seconds().carried_out_ns / NS, "of these stays, after the window", "4.6", unit="s"),
     in_system_claim(lambda: tool_load().peak_bytes / GIB, "peak of KV held", "1.98", unit="GiB"),
     in_system_claim(lambda: 100 * tool_load().idle_share, "of KV held, idle", "62.1", unit="%"),
     in_system_claim(lambda: tool_load(wait_s=3).settled.mean(), "in the system, tool of 3 s", "14.6"),
@@ -406,7 +411,8 @@ LITTLE: tuple[Claim, ...] = (
     in_system_claim(lambda: tool_load(max_running=1).longest_queue, "longest queue with one row", "23"),
     in_system_claim(lambda: tool_load(max_running=1).by_the_law, "rate times mean stay with one row", "27.1"),
     in_system_claim(lambda: tool_load(max_running=1).settled.mean(), "in the system with one row", "20.0"),
-    in_system_claim(lambda: ToolLoad(arrivals=Arrivals.POISSON).present.peak, "most at once, by chance", "13"),
+    in_system_claim(lambda: by_chance().present.peak, "most at once, by chance", "13"),
+    in_system_claim(lambda: by_chance().whole_run.mean_stay_s, "mean stay, by chance", "1.69", unit="s"),
 )
 
 
