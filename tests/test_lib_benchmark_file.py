@@ -260,7 +260,7 @@ def test_what_is_no_flag_is_refused_with_its_line(tmp_path: Path, text: str, tol
 
 @pytest.mark.parametrize("deadline", [0, -1, math.nan, True, "3"])
 def test_a_deadline_is_a_time(small: Benchmark, deadline: Any) -> None:
-    with pytest.raises(InputError, match="^deadline_s"):
+    with pytest.raises(InputError, match=r"^deadline_s"):
         small.in_time(deadline)
 
 
