@@ -31,6 +31,15 @@ from lib.service_overload import (
     overloaded,
     service_engine,
 )
+from functools import cache
+from typing import Literal
+
+from lib import made_benchmark
+from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
+from lib.goodput import Since, Window
+from lib.latency import percentile
+from lib.recalibration import Recalibration, Replay, fitted, replay
+from lib.scheduling import chunked
 from lib.service_record import (
     CONDITIONS,
     DEADLINE_S,
@@ -417,3 +426,101 @@ LITTLE: tuple[Claim, ...] = (
 
 
 CLAIMS: tuple[Claim, ...] = (*LITTLE, *RECORDED_WINDOWS, *ADMISSION)
+# A reader's own engine: the made file, what it was made with, what is fitted to it, and what the replay says.
+
+
+@cache
+def made_runs() -> tuple[Benchmark, ...]:
+    return read_benchmarks(MADE)
+
+
+@cache
+def made_fit(run: int) -> Recalibration:
+    return fitted(made_runs()[run], made_benchmark.POLICY)
+
+
+@cache
+def made_replay(run: int, rows: int = made_benchmark.ROWS) -> Replay:
+    return replay(made_runs()[run], chunked(rows, made_benchmark.BUDGET, made_benchmark.BUDGET), made_fit(1).fit)
+
+
+def made_window(run: int) -> Window:
+    return made_runs()[run].with_correctness(read_correctness(MADE_CORRECTNESS))
+
+
+def replayed_window(run: int, rows: int) -> Window:
+    return made_replay(run, rows).predicted.with_correctness(read_correctness(MADE_CORRECTNESS))
+
+
+def interval_error(run: int) -> float:
+    error = made_replay(run).interval_error
+    assert error is not None
+    return error
+
+
+def made_claim(
+    what: str,
+    printed: str,
+    unit: str,
+    value: Callable[[], float],
+    kind: Literal["input", "measured", "computed"] = "computed",
+) -> Claim:
+    decimals = len(printed.partition(".")[2])
+    return Claim(("8.6.2",), f"made file: {what}", kind, (printed,), unit, 0.5 * 10**-decimals, value)
+
+
+def engine_claims() -> tuple[Claim, ...]:
+    made = made_benchmark
+    inputs = [
+        made_claim("rows of the engine", "8", "requests", lambda: made.ROWS, "input"),
+        made_claim("token budget of the engine", "2048", "tokens", lambda: made.BUDGET, "input"),
+        made_claim("requests of a run", "48", "requests", lambda: made.REQUESTS, "input"),
+        made_claim("failed in a run", "2", "requests", lambda: len(made.FAILED), "input"),
+        made_claim("a step, true", "9.00", "ms", lambda: made.FIT.fixed_ns / 1e6, "input"),
+        made_claim("a new token, true", "60.0", "us", lambda: made.FIT.per_new_token_ns / 1e3, "input"),
+        made_claim("a pair, true", "5", "ns", lambda: made.FIT.per_causal_pair_ns, "input"),
+        *(
+            made_claim(f"rate of sending, run {run}", f"{rate}", "/s", lambda run=run: made.RATES_PER_S[run], "input")  # type: ignore[misc]
+            for run, rate in enumerate((1, 4, 16))
+        ),
+    ]
+    fits = [
+        made_claim("a step, fitted to the run at 4/s", "9.00", "ms", lambda: made_fit(1).fit.fixed_ns / 1e6),
+        made_claim("a new token, fitted", "60.0", "us", lambda: made_fit(1).fit.per_new_token_ns / 1e3),
+        made_claim("a pair, fitted", "5", "ns", lambda: made_fit(1).fit.per_causal_pair_ns),
+        made_claim("median error of an equation", "0.11", "%", lambda: 100 * made_fit(1).error),
+        made_claim(
+            "first tokens at 16/s, median error of the replay", "0.0", "%", lambda: 100 * made_replay(2).ttft_error
+        ),
+        made_claim("intervals at 16/s, median error of the replay", "0.0", "%", lambda: 100 * interval_error(2)),
+    ]
+    outcomes = [
+        made_claim("right answers of a run", "40", "answers", lambda: made_window(1).correct),
+        made_claim("completed at 1/s", "0.80", "/s", lambda: made_window(0).completion_throughput),
+        made_claim("completed at 4/s", "3.42", "/s", lambda: made_window(1).completion_throughput),
+        made_claim("completed at 16/s", "4.25", "/s", lambda: made_window(2).completion_throughput),
+        made_claim("good by 3 s at 1/s", "0.69", "/s", lambda: made_window(0).goodput(DEADLINE_S)),
+        made_claim("good by 3 s at 4/s", "2.45", "/s", lambda: made_window(1).goodput(DEADLINE_S)),
+        made_claim("good by 3 s at 16/s", "0.46", "/s", lambda: made_window(2).goodput(DEADLINE_S)),
+        made_claim("in time at 16/s", "5", "answers", lambda: made_window(2).in_time(DEADLINE_S)),
+        made_claim("longest at 16/s", "8.50", "s", lambda: made_window(2).longest_s()),
+        made_claim("rows doubled", "16", "requests", lambda: 2 * made.ROWS),
+        made_claim(
+            "completed at 16/s, rows doubled", "4.25", "/s",
+            lambda: replayed_window(2, 2 * made.ROWS).completion_throughput,
+        ),
+        made_claim(
+            "good at 16/s, rows doubled", "0.00", "/s", lambda: replayed_window(2, 2 * made.ROWS).goodput(DEADLINE_S)
+        ),
+        made_claim(
+            "completed at 16/s, rows halved", "3.63", "/s",
+            lambda: replayed_window(2, made.ROWS // 2).completion_throughput,
+        ),
+        made_claim(
+            "good at 16/s, rows halved", "0.55", "/s", lambda: replayed_window(2, made.ROWS // 2).goodput(DEADLINE_S)
+        ),
+    ]  # fmt: skip
+    return (*inputs, *fits, *outcomes)
+
+
+CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS, *engine_claims())

@@ -1,0 +1,173 @@
+"""The explorers speak for a reader's machine once they are told its fit, and for the book's before and after."""
+
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from figures import machine
+from figures.exploration import Readout, book_values
+from figures.explorer import Explorer, explore
+from figures.machine import STAYS, back_to_the_book, drawn_for, fit, recalibrate
+from figures.page import screen_png
+from figures.registry import FIGURES, Entry, entry
+from figures.schedules import StepModel
+from lib.checks import InputError
+from lib.clocks import Clock
+from lib.step_time import FIT, Fit
+
+MINE = Fit(9_000_000, 60_000, 5)
+# What shows a time by the fit only at other settings than the book's.
+ASKED: dict[str, dict[str, Any]] = {
+    "speculation-under-load": {"step_time": StepModel.FIT},
+    "context-edits": {"step_time": StepModel.FIT},
+    "copy-time": {"kind": "prefill"},
+    "copy-and-compute": {"kind": "prefill"},
+    "request-timeline": {"inserted": 1, "inserted_as": "inside a decode step"},
+    "padded-rows": {"further_rows": 17},
+}
+# Times by the fit that are nothing for either machine.
+NOTHING = {"the-bill": {"queue"}, "copy-time": {"compute waits"}, "copy-and-compute": {"compute waits"}}
+
+
+@pytest.fixture(autouse=True)
+def _the_book_again() -> Iterator[None]:
+    """Each test has only its own explorers open: others' would be drawn with them."""
+    machine._Reader.open.clear()
+    yield
+    machine._Reader.open.clear()
+    back_to_the_book()
+
+
+def shown(explorer: Explorer) -> tuple[str, ...]:
+    return tuple(map(str, explorer.readouts))
+
+
+def book_column(explorer: Explorer) -> tuple[str, ...]:
+    return tuple(map(str, explorer._book_readouts))
+
+
+def read_out(figure: Entry) -> tuple[Readout, ...]:
+    """The read-outs of a figure at the settings at which it has times by the fit, if it ever has."""
+    at = book_values(figure.draw, figure.arguments) | ASKED.get(figure.slug, {})
+    return figure.exploration.readouts(**dict(figure.arguments) | at)
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.slug)
+def test_every_time_by_the_fit_follows_or_says_why_not(figure: Entry) -> None:
+    """A new explorer with times by the fit asks `figures.machine.fit()` for it, or stands in STAYS with its reason."""
+    books = read_out(figure)
+    with drawn_for(MINE if figure.slug not in STAYS else FIT):
+        mine = read_out(figure)
+    by_fit = {one.label for one in books if Clock.FIT in one.clocks} - NOTHING.get(figure.slug, set())
+    moved = {one.label for one, was in zip(mine, books, strict=True) if str(one) != str(was)}
+    if figure.slug in STAYS:
+        assert not moved
+    else:
+        assert by_fit <= moved
+        assert not moved or by_fit
+
+
+@pytest.mark.parametrize("slug", ["fixed-batch", "the-bill", "run-scrubber", "context-edits", "copy-time", *STAYS])
+def test_an_open_explorer_is_drawn_for_the_machine_and_back(slug: str) -> None:
+    explorer = explore(slug, **ASKED.get(slug, {}))
+    before, book, png = shown(explorer), book_column(explorer), explorer.png
+    recalibrate(MINE)
+    assert (shown(explorer) == before and explorer.png == png) == (slug in STAYS)
+    assert book_column(explorer) == book
+    assert not explorer.sentence
+    back_to_the_book()
+    assert (shown(explorer), explorer.png, explorer._machine.value) == (before, png, "")
+
+
+@pytest.mark.parametrize("slug", ["fixed-batch", "continuous-batching", "chunked-prefill"])
+def test_an_explorer_opened_later_shows_the_same_as_one_that_was_open(slug: str) -> None:
+    opened = explore(slug)
+    recalibrate(MINE)
+    later = explore(slug)
+    assert (shown(later), later.png, later.settings) == (shown(opened), opened.png, opened.settings)
+    assert later.settings["fixed_term"] == MINE.fixed_ns / 1e9
+    assert opened.widgets["fixed_term"].value == pytest.approx(9.0)
+    assert later.book["fixed_term"] == FIT.fixed_ns / 1e9
+
+
+def test_a_control_that_was_moved_stays_where_it_is() -> None:
+    explorer = explore("fixed-batch")
+    explorer.move(fixed_term=0.005, max_running=3)
+    recalibrate(MINE)
+    assert (explorer.settings["fixed_term"], explorer.settings["max_running"]) == (0.005, 3)
+
+
+def test_book_values_and_predictions_are_drawn_for_the_machine() -> None:
+    recalibrate(MINE)
+    explorer = explore("fixed-batch")
+    start, settings = shown(explorer), dict(explorer.settings)
+    explorer.predict(explorer.question.choices[0])
+    assert explorer.settings == settings | dict(explorer.question.reveals)
+    explorer._try({})
+    assert (shown(explorer), explorer.settings) == (start, settings)
+
+
+def test_times_by_the_fit_are_called_yours_and_others_are_not() -> None:
+    recalibrate(MINE)
+    assert "your fit" in explore("chunked-prefill")._table.value
+    assert "9.00 ms a step, 60.0 us a new token, 5 ns a pair" in explore("chunked-prefill")._machine.value
+    for slug, reason in list(STAYS.items())[:2]:
+        explorer = explore(slug)
+        assert "your fit" not in explorer._table.value
+        assert "stays with the book" in explorer._machine.value and reason.split("'")[0] in explorer._machine.value
+    back_to_the_book()
+    assert "your fit" not in explore("chunked-prefill")._table.value
+
+
+def test_a_stored_explorer_says_that_it_is_not_the_books() -> None:
+    recalibrate(MINE)
+    bundle, _ = explore("fixed-batch")._stored
+    assert "at the book's values" not in bundle["text/plain"] and "your fit" in bundle["text/plain"]
+    back_to_the_book()
+    bundle, _ = explore("fixed-batch")._stored
+    assert "at the book's values" in bundle["text/plain"] and "your fit" not in bundle["text/plain"]
+
+
+def test_print_figures_are_the_books_whatever_the_reader_has() -> None:
+    def drawn() -> list[bytes]:
+        return [machine_png(slug) for slug in ("fixed-batch", "the-bill", "interval-to-budget", "pool-size")]
+
+    before = drawn()
+    recalibrate(MINE)
+    assert fit() == FIT
+    assert drawn() == before
+    with drawn_for(MINE):
+        assert fit() == MINE
+        assert all(mine != books for mine, books in zip(drawn(), before, strict=True))
+    assert fit() == FIT
+
+
+def machine_png(slug: str) -> bytes:
+    return screen_png(entry(slug).figure())
+
+
+def test_a_machine_that_is_drawn_for_is_that_of_one_thread() -> None:
+    found = []
+    with drawn_for(MINE):
+        other = Thread(target=lambda: found.append(fit()))
+        other.start()
+        other.join()
+    assert found == [FIT]
+
+
+def test_the_machine_is_put_back_when_drawing_fails() -> None:
+    with pytest.raises(ZeroDivisionError), drawn_for(MINE):
+        raise ZeroDivisionError
+    assert fit() == FIT
+
+
+@pytest.mark.parametrize("wrong", [None, 26_220_000, (1, 2, 3), "fit"], ids=repr)
+def test_only_a_fit_is_a_machine(wrong: Any) -> None:
+    recalibrate(MINE)
+    with pytest.raises(InputError, match=r"^machine is .*allowed: a Fit"):
+        recalibrate(wrong)
+    assert machine.readers("fixed-batch") == MINE, "nothing is changed"
+    with pytest.raises(InputError, match=r"^machine is"), drawn_for(wrong):
+        pass
