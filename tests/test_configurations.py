@@ -51,12 +51,8 @@ def test_points_limits_and_region_are_where_lib_has_them(settings: dict[str, Any
     figure, here = FIGURE.figure(**settings), case(**settings)
     axes = figure.axes[0]
     limits = here.limits.memory_bytes / GIB, here.limits.deadline_s
-    points = {
-        tuple(np.asarray(line.get_xydata())[0]): mark
-        for line in axes.lines
-        for mark in "so"
-        if line.get_marker() == mark
-    }
+    marked = ((mark, line) for line in axes.lines for mark in "so" if line.get_marker() == mark)
+    points = {tuple(np.asarray(line.get_xydata())[0]): mark for mark, line in marked}
     expected = {
         (each.needs.memory_bytes / GIB, each.needs.total_s): "s" if each.broken is Limit.MEMORY else "o"
         for each in here.choice.judged
