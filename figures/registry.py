@@ -20,6 +20,7 @@ from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table,
 from figures.broken import BROKEN_EXPLORATION, broken_engine
 from figures.capacity import FITS_EXPLORATION, what_fits
 from figures.chunks import CHUNKS_EXPLORATION, chunk_times
+from figures.configurations import CONFIGURATIONS_EXPLORATION, configurations
 from figures.context_edits import EDITS_EXPLORATION, context_edits
 from figures.curves import READS_EXPLORATION, STORE_EXPLORATION, reads_per_output, separate_weight_store
 from figures.draft_loads import LOAD_EXPLORATION, speculation_under_load
@@ -152,6 +153,7 @@ FIGURES = (
     ),
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
+    Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from math import ceil
 from operator import itemgetter
 
 from lib import dflash
-from lib.checks import InputError, finite, keep_whole, seconds, whole
+from lib.checks import InputError, finite, keep_whole, one_of, seconds, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT, LONG_REQUESTS_AT_ONCE
 from lib.efficiency import (
     Condition,
@@ -161,13 +161,18 @@ ASSUMED_OUTPUTS = 3
 
 def recorded_memory(draft_tokens: int) -> int:
     """The most bytes that the process took with drafts of so many tokens, 0 for none. Source: record dflash_runs."""
-    return int(record("dflash_runs").one(draft_tokens=draft_tokens)["peak_memory_mib"]) * MIB
+    return int(record("dflash_runs").one(draft_tokens=_tried(draft_tokens))["peak_memory_mib"]) * MIB
 
 
 def recorded_first_token(draft_tokens: int) -> float:
     """Seconds to the first token of the longer look-up, alone (clock: client). Source: record dflash."""
-    row = record("dflash").one(draft_tokens=draft_tokens, task="long_lookup", concurrency_requests=1)
+    row = record("dflash").one(draft_tokens=_tried(draft_tokens), task="long_lookup", concurrency_requests=1)
     return float(row["ttft_median_ms"]) / 1e3
+
+
+def _tried(draft_tokens: int) -> int:
+    tried: tuple[int, ...] = (dflash.PLAIN, dflash.K7, dflash.K15)
+    return one_of("draft_tokens", whole("draft_tokens", draft_tokens), tried)
 
 
 DFLASH = Draft(

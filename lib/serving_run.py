@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lib import dflash
-from lib.checks import InputError, finite, keep_whole, seconds, whole
+from lib.checks import InputError, finite, keep_whole, one_of, seconds, whole
 from lib.design_problem import INSTANCE
 from lib.draft_sources import pass_time
 from lib.efficiency import Condition, batches, decode_table, measured, peaks, read_plan
@@ -103,6 +103,7 @@ class Conditions:
         object.__setattr__(self, "pass_s", seconds("pass_s", self.pass_s))
         if not isinstance(self.slots, bool):
             raise InputError("slots", self.slots, "True or False")
+        one_of("findable", self.findable, Findable)
         keep_whole(self, MOST_BYTES, memory_bytes=1)
 
 

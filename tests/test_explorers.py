@@ -87,6 +87,7 @@ ZERO_MAKES_NO_SENSE = {
     "greedy-check": ("draft_tokens", "differs_at"),
     "query-cost": ("draft_tokens", "plain_s"),
     "file-in-memory": ("context",),
+    "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
 }
 
 
