@@ -15,6 +15,7 @@ from figures.answer_grids import (
     Compare,
     answer_grid,
 )
+from figures.atlases import ATLAS_EXPLORATION, atlas_of_errors
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
 from figures.broken import BROKEN_EXPLORATION, broken_engine
@@ -154,6 +155,7 @@ FIGURES = (
     Entry("8-32", "query-cost", "8.5.2", query_cost, QUERY_COST_EXPLORATION),
     Entry(None, "speculation-under-load", "8.5.4", speculation_under_load, LOAD_EXPLORATION),
     Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
+    Entry(None, "atlas", "8.7", atlas_of_errors, ATLAS_EXPLORATION),
 )  # fmt: skip
 
 
