@@ -16,6 +16,7 @@ from figures.answer_grids import (
     Compare,
     answer_grid,
 )
+from figures.atlases import ATLAS_EXPLORATION, atlas_of_errors
 from figures.bills import BILL_EXPLORATION, the_bill
 from figures.block_maps import COPY_EXPLORATION, TABLE_EXPLORATION, block_table, write_to_tails
 from figures.broken import BROKEN_EXPLORATION, broken_engine
@@ -169,6 +170,7 @@ FIGURES = (
     Entry(None, "your-engine", "8.6.2", your_engine, ENGINE_EXPLORATION),
     Entry("8-35", "configurations", "8.6.3", configurations, CONFIGURATIONS_EXPLORATION),
     Entry("8-36", "task-speedup", "8.6.3", task_speedups, TASK_SPEEDUP_EXPLORATION),
+    Entry(None, "atlas", "8.7", atlas_of_errors, ATLAS_EXPLORATION),
 )  # fmt: skip
 
 

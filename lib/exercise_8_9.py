@@ -378,7 +378,8 @@ def _with_times(wrong: Callable[..., Three]) -> Callable[..., Three]:
 
 PER_RESULT = NumberPart(
     name="d",
-    asked=tuple(Quantity(f"GPU time per result of {name}", "s", relative=0.002) for name in NAMES),
+    # of none, which is 0, no share would be left as a tolerance
+    asked=tuple(Quantity(f"GPU time per result of {name}", "s", relative=0.001, absolute=0.0002) for name in NAMES),
     cases=_for_both_outputs(*_OF_ALL, "memory_mib", "deadline_s"),
     key=_per_result,
     mistakes=(
@@ -400,9 +401,10 @@ PER_RESULT = NumberPart(
             lambda deadline_s, **case: _per_result(deadline_s=1e9, **case),
             may_coincide=True,  # where what is late does not fit either
         ),
-        *(
-            Mistake(says, _with_times(wrong), may_coincide=True)  # where D or E has no result, or the query is short
+        *(  # a query is little beside a round, and the function of c has been told what it forgets
+            Mistake(says, _with_times(wrong), may_coincide=True)  # where D or E has no result
             for says, wrong in _WRONG_TIMES
+            if says not in _SMALL
         ),
     ),
     first_step="see for B, D and E whether they fit and are in time: only then there are qualified results",

@@ -47,7 +47,7 @@ class Row(NamedTuple):
     started_s: float
     first_output_s: float
     end_s: float
-    right: bool
+    is_correct: bool
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Trial:
     def window(self) -> Window:
         """The same as a window, whose goodput and times `lib.goodput` tells."""
         outcomes = (
-            Outcome(row.planned_s, row.planned_s, row.first_output_s, row.end_s, row.right) for row in self.rows
+            Outcome(row.planned_s, row.planned_s, row.first_output_s, row.end_s, row.is_correct) for row in self.rows
         )
         return Window(tuple(outcomes), self.window_s)
 

@@ -326,7 +326,7 @@ def goodput(trial, deadline_s, since_start=False):
     good = 0
     for row in trial.rows:
         took = row.end_s - (row.started_s if since_start else row.planned_s)
-        good += row.right and took <= deadline_s
+        good += row.is_correct and took <= deadline_s
     return good / trial.window_s
 
 
@@ -334,10 +334,10 @@ arrivals_ns = even(4, len(tasks))
 trials = [run_trial(Setting(f"{most} at once", most_running=most), tasks, arrivals_ns) for most in (1, 4)]
 for trial in trials:
     print(f"{trial.setting.name}: window {trial.window_s:.2f} s, most state {trial.peak_bytes / 2**20:.0f} MiB")
-    print(f"  right {sum(row.right for row in trial.rows)} of {len(trial.rows)}, goodput {goodput(trial, 3):.3f}/s")
+    print(f"  right {sum(row.is_correct for row in trial.rows)} of {len(trial.rows)}, goodput {goodput(trial, 3):.3f}/s")
     print(f"  by the clock of the engine, which is wrong: {goodput(trial, 3, since_start=True):.3f}/s")
     for row in trial.rows:
-        print(f"  {row.task} {row.planned_s:6.2f} {row.first_output_s:6.2f} {row.end_s:6.2f} {row.right}")
+        print(f"  {row.task} {row.planned_s:6.2f} {row.first_output_s:6.2f} {row.end_s:6.2f} {row.is_correct}")
 ### END SOLUTION
 
 # %% [markdown]

@@ -324,7 +324,7 @@ class TestNumbers:
         header, *lines = repr(cases).splitlines()
         assert header.split() == list(cases[0])
         assert len(lines) == len(cases) == len(part.cases(BOOK[exercise.number]))
-        if isinstance(next(iter(cases[0].values())), int):
+        if all(isinstance(value, int) for value in cases[0].values()):
             shown = [[int(word.replace(",", "")) for word in line.split()] for line in lines]
             assert shown == [list(case.values()) for case in cases]
 

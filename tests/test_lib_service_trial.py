@@ -35,8 +35,8 @@ def test_each_request_is_told_in_order(setting: Setting) -> None:
     assert [row.task for row in rows] == list(TASKS)
     for row in rows:
         assert row.planned_s <= row.started_s < row.first_output_s < row.end_s
-        assert row.right == (row.task != WRONG_TASK)
-    assert sum(not row.right for row in rows) == 2
+        assert row.is_correct == (row.task != WRONG_TASK)
+    assert sum(not row.is_correct for row in rows) == 2
     in_engine = [sum(other.started_s <= row.started_s < other.end_s for other in rows) for row in rows]
     assert max(in_engine) <= setting.most_running
 
@@ -49,7 +49,7 @@ def test_one_at_a_time_is_one_behind_the_other() -> None:
 
 def test_goodput_counts_right_answers_from_the_planned_arrival() -> None:
     tried = trial(RECORDED)
-    right = [row.right for row in tried.rows]
+    right = [row.is_correct for row in tried.rows]
     in_time = [row.end_s - row.planned_s <= DEADLINE_S for row in tried.rows]
     assert tried.window.goodput(DEADLINE_S) == pytest.approx(goodput(right, in_time, tried.window_s))
     assert tried.window.goodput(DEADLINE_S) > trial(ALONE).window.goodput(DEADLINE_S)

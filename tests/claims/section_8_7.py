@@ -1,10 +1,14 @@
-"""Numbers of section 8.7 that the chapter does not print: what the models miss, record by record."""
+"""What the models miss, record by record, which section 8.7 tells and the chapter does not print; and exercise 8-9."""
 
 from collections.abc import Callable
+from typing import Literal
 
 from lib import atlas_counts, atlas_times
 from lib.atlas import atlas, judged, of_group
 from lib.comparison import Comparison, Group, Model, score
+from lib.exercise_8_9 import BOOK as EXERCISE
+from lib.exercise_8_9 import LOOKED_UP_OUTPUTS, ROUNDS
+from lib.units import GIB, MIB
 from tests.claims.claim import Claim
 
 FIT, DEVICE, HOST, OWN_HOST = Model.FIT, Model.DEVICE, Model.HOST, Model.OWN_HOST
@@ -54,6 +58,17 @@ def middle(model: Model, group: Group | None = None) -> float:
 
 def counted() -> list[Comparison]:
     return [one for one in atlas() if one.seen.clock is None]
+
+
+def asked(value: Callable[[], float], what: str, printed: str, unit: str, name: str, tolerance: float = 0) -> Claim:
+    """An input of exercise 8-9, which stands at the end of section 8.6.3."""
+    kind: Literal["input", "measured"] = "measured" if tolerance else "input"
+    return Claim((name,), what, kind, (printed,), unit, tolerance, value)
+
+
+def rounds_of_e() -> float:
+    _, _, rounds = ROUNDS.key(**ROUNDS.cases(EXERCISE)[0])
+    return float(rounds)
 
 
 CLAIMS = (
@@ -130,6 +145,12 @@ CLAIMS = (
     same(lambda: atlas_counts.INFERRED_TOKENS_PER_STEP, "tokens a step, inferred", "8192", "token"),
     same(lambda: atlas_counts.MOST_RUNNING, "most requests running there", "24", "requests"),
     same(lambda: atlas_counts.FORCED_OUTPUTS, "outputs forced there", "64", "token"),
+    asked(lambda: LOOKED_UP_OUTPUTS, "outputs of a round of E", "2", "token", "8.6.3-150"),
+    Claim(("8.6.3-151",), "rounds of E", "computed", ("128",), "rounds", 0, rounds_of_e),
+    asked(lambda: EXERCISE.round_ms, "round of E without its query", "27.35", "ms", "8.6.3-152", 0.005),
+    asked(lambda: EXERCISE.query_ms, "query of a round of E", "0.1", "ms", "8.6.3-153"),
+    asked(lambda: EXERCISE.less_memory_mib * MIB / GIB, "less memory, in the exercise", "6", "GiB", "8.6.3-154"),
+    asked(lambda: EXERCISE.short_output_tokens, "shorter outputs, in the exercise", "16", "token", "8.6.3-155"),
     same(lambda: atlas_times.SWEEP_TOKENS_PER_STEP, "tokens a step of the sweep", "4096", "token"),
     same(lambda: atlas_times.DRAFTS_TOKENS_PER_STEP, "tokens a step where drafts were tried", "512", "token"),
 )  # fmt: skip

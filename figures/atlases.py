@@ -1,0 +1,243 @@
+"""The atlas of disagreement as dots: how far each model is from what was measured, time by time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from figures import style
+from figures.exploration import Choice, Exploration, Question, Readout
+from figures.lines import ticks_below
+from figures.page import box, new_page, write
+from figures.words import words
+from lib.atlas import atlas, judged, of_group
+from lib.checks import one_of
+from lib.clocks import Clock
+from lib.comparison import CLOCKS, Comparison, Group, Model, score, scores
+from lib.units import shown
+
+EVERY = "all"
+SHOWN, LEFT_OUT = "shown", "left out"
+GROUPS = tuple(
+    group for group in Group
+    if group not in {Group.OUTPUTS, Group.PREEMPTION, Group.SHARING, Group.HITS, Group.CAPACITY, Group.BYTES}
+)  # fmt: skip
+# Shape and colour of the dots; no two models have the same shape.
+MARKS: dict[Model, tuple[str, str]] = {
+    Model.FIT: ("o", "#2b5fa8"),
+    Model.DEVICE: ("s", "#4da36c"),
+    Model.HOST: ("^", "#a05a10"),
+    Model.OWN_HOST: ("v", "#e8943a"),
+    Model.RECORDED_STEPS: ("D", style.INK),
+    Model.BOUND: ("<", style.FAINT),
+    Model.READ_ONCE: (">", style.FAINT),
+    Model.ADDED: ("P", style.LIMIT),
+    Model.RETRY_RULE: ("*", style.INK),
+    Model.CALIBRATED: ("h", "#a64d9a"),
+}
+PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 366, 146, 130, 226, 204
+KEY_LEFT_PT, KEY_APART_PT, KEY_LINE_PT = (14, 216), 200, 15
+DOT_PT, SPREAD = 5.5, 0.62
+FAR_LEFT, FAR_RIGHT, NEAR = -0.75, 1.3, 0.1
+TICKS = (-0.5, -0.2, -0.1, -0.02, 0, 0.02, 0.1, 0.2, 0.5, 1)
+_PALE = "#d5d8de"
+
+
+@dataclass(frozen=True)
+class Dots:
+    """The comparisons drawn, those chosen of them, and a row for each group, or for each model of one group."""
+
+    compared: tuple[Comparison, ...]
+    chosen: tuple[Comparison, ...]
+    rows: tuple[Group | Model, ...]
+
+    def row_of(self, one: Comparison) -> int:
+        return self.rows.index(one.model if isinstance(self.rows[0], Model) else one.seen.group)
+
+    def in_row(self, row: Group | Model) -> tuple[Comparison, ...]:
+        """The chosen ones of a row."""
+        return tuple(one for one in self.chosen if row in (one.model, one.seen.group))
+
+
+@lru_cache(maxsize=64)
+def dots_of(group: str, model: str, fitted: str) -> Dots:
+    """What the figure's parameters choose; raises InputError for any other values."""
+    of = one_of("group", group, (EVERY, *GROUPS))
+    by = one_of("model", model, (EVERY, *MARKS))
+    times = tuple(one for one in (atlas() if of == EVERY else of_group(Group(of))) if one.seen.clock)
+    compared = times if one_of("fitted", fitted, (SHOWN, LEFT_OUT)) == SHOWN else judged(times)
+    rows: tuple[Group | Model, ...] = GROUPS
+    if of != EVERY:
+        present = {one.model for one in times}
+        rows = tuple(each for each in MARKS if each in present)
+    return Dots(compared, tuple(one for one in compared if by in (EVERY, one.model)), rows)
+
+
+def atlas_of_errors(
+    *,
+    group: Annotated[str, Choice("measured", (EVERY, *GROUPS))] = EVERY,
+    model: Annotated[str, Choice("model", (EVERY, *MARKS))] = EVERY,
+    fitted: Annotated[str, Choice("fitted dots", (SHOWN, LEFT_OUT))] = SHOWN,
+    language: str = "en",
+) -> Figure:
+    """Errors of the models, in per cent of what was measured, on an axis that is even up to 1 % and then logarithmic.
+
+    A row for each group of measurements, or for each model of one group. Counts are left out: most are exact. Raises
+    InputError for values that make no sense. Section 8.7.
+    """
+    dots = dots_of(group, model, fitted)
+    text = words(language, "atlas")
+    with style.in_book_style():
+        page = new_page(PAGE_PT)
+        axes = box(page, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT)
+        _frame(page, axes, dots, text)
+        _draw(axes, [one for one in dots.compared if one not in set(dots.chosen)], dots, faint=True)
+        _draw(axes, dots.chosen, dots, faint=False)
+        _key(page, dots, text)
+    return page
+
+
+def _place(error: float) -> float:
+    """Where an error lies on the axis: even up to 1 %, then a decade takes the same width."""
+    return math.copysign(math.log10(1 + abs(error) * 100), error)
+
+
+def _frame(page: Figure, axes: Axes, dots: Dots, text: Mapping[str, str]) -> None:
+    count = len(dots.rows)
+    axes.set_xlim(_place(FAR_LEFT), _place(FAR_RIGHT))
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+    axes.axvspan(_place(-NEAR), _place(NEAR), color=style.FILL["queue"], linewidth=0, zorder=0)
+    axes.axvline(0, color=style.INK, linewidth=style.THIN_PT, zorder=1)
+    ticks_below(
+        axes, {_place(tick): f"{tick * 100:+g}".replace("-", "−").replace("+0", "0") for tick in TICKS}, text["axis"]
+    )
+    for place, row in enumerate(dots.rows):
+        if place:
+            axes.axhline(place - 0.5, color=_PALE, linewidth=style.THIN_PT, zorder=1)
+        height = BOTTOM_PT + HEIGHT_PT * (1 - (place + 0.5) / count)
+        write(page, LEFT_PT - 8, height, text[row.name.lower()], ha="right", va="center_baseline")
+        of_row = judged(dots.in_row(row))
+        if of_row:
+            write(page, style.WIDTH_PT - 8, height, _middle(of_row), ha="right", va="center_baseline")
+    top = BOTTOM_PT + HEIGHT_PT + 10
+    write(page, LEFT_PT, top, text["too_little"])
+    write(page, LEFT_PT + WIDTH_PT, top, text["too_much"], ha="right")
+    write(page, style.WIDTH_PT - 8, top, text["middle"], ha="right")
+
+
+def _middle(compared: Sequence[Comparison]) -> str:
+    """The least middle error of the models in a row."""
+    return f"{scores(compared)[0].middle * 100:.1f} %"
+
+
+def _draw(axes: Axes, compared: Sequence[Comparison], dots: Dots, faint: bool) -> None:
+    by_group = not isinstance(dots.rows[0], Model)
+    models = list(MARKS)
+    for model, (shape, colour) in MARKS.items():
+        aside = SPREAD * (models.index(model) / (len(models) - 1) - 0.5) if by_group else 0
+        for is_fitted in (False, True):
+            mine = [one for one in compared if one.model == model and one.is_fitted == is_fitted]
+            axes.plot(
+                [_place(one.error) for one in mine],
+                [dots.row_of(one) + aside for one in mine],
+                linestyle="",
+                clip_on=False,
+                zorder=2 if faint else 3,
+                **_look(shape, _PALE if faint else colour, is_fitted),
+            )
+
+
+def _look(shape: str, colour: str, is_fitted: bool) -> dict[str, Any]:
+    fill = style.PAPER if is_fitted else colour
+    return {"marker": shape, "markersize": DOT_PT, "markerfacecolor": fill, "markeredgecolor": colour}
+
+
+def _key(page: Figure, dots: Dots, text: Mapping[str, str]) -> None:
+    width, height = page.get_size_inches() * 72
+    chosen = {one.model for one in dots.chosen}
+    for number, (model, (shape, colour)) in enumerate(MARKS.items()):
+        left, bottom = KEY_LEFT_PT[number % 2], 76 - number // 2 * KEY_LINE_PT
+        look = _look(shape, colour if model in chosen else _PALE, False)
+        dot = Line2D([(left + 4) / width], [(bottom + 4) / height], transform=page.transFigure, linestyle="", **look)
+        page.add_artist(dot)
+        write(page, left + 14, bottom, text[model.name.lower()])
+    write(page, KEY_LEFT_PT[0], 2, text["hollow"])
+
+
+# What a reader may do with it
+
+
+def _percent(error: float) -> str:
+    return f"{error * 100:+.1f} %".replace("-", "−")
+
+
+def atlas_readouts(group: str, model: str, fitted: str) -> tuple[Readout, ...]:
+    """How the chosen models did on the chosen measurements; those fitted to a number are not judged by it."""
+    dots = dots_of(group, model, fitted)
+    tried = judged(dots.chosen)
+    found = (
+        Readout("comparisons", len(dots.chosen)),
+        Readout("of them fitted", len(dots.chosen) - len(tried)),
+    )
+    if not tried:
+        return (*found, Readout("judged", "none: this model says nothing here"))
+    clocks = tuple(dict.fromkeys(one.clock for one in tried if one.clock))
+    best, *_ = scores(tried)
+    worst = max(tried, key=lambda one: abs(one.error))
+    return (
+        *found,
+        Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
+        Readout("best model", best.model.value, clocks=clocks),
+        Readout("its middle error", f"{best.middle * 100:.1f} %", clocks=clocks),
+        Readout("largest error", _percent(worst.error), clocks=clocks),
+        Readout("of model", worst.model.value),
+        Readout("in", worst.seen.what),
+    )
+
+
+def _ask_prefill() -> Question:
+    what = "64 x 2K"
+    said = {one.model: one for one in of_group(Group.PREFILL) if one.seen.what == what}
+    seen = shown(said[Model.FIT].seen.value, "s", 2)
+    fit, device, bound = (said[model] for model in (Model.FIT, Model.DEVICE, Model.BOUND))
+    nearest = min((fit, device, bound), key=lambda one: abs(one.error))
+    assert nearest is device
+    return Question(
+        text=f"The prompts of 64 requests, 2K each, took {seen} to prefill, two of them in each step. Which model comes "
+        "nearest: the fit, made from requests that ran alone; the device, FLOP over the share of the peak that one "
+        "request reached; or the lower bound, FLOP over the peak itself?",
+        choices=(Model.FIT.value, Model.DEVICE.value, Model.BOUND.value),
+        answer=Model.DEVICE.value,
+        reveals={"group": Group.PREFILL.value},
+        because=f"The device says {shown(device.predicted, 's', 2)}, {_percent(device.error)}; the fit "
+        f"{shown(fit.predicted, 's', 2)}, {_percent(fit.error)}; the bound {shown(bound.predicted, 's', 2)}. The fit "
+        f"has one fixed part for each step, and so gives two prompts of a step one for nothing.",
+    )
+
+
+def _why_atlas_still(moved: str, settings: Mapping[str, Any]) -> str:
+    if moved == "fitted":
+        return "None of the dots here was fitted to the number that it is compared with."
+    if moved == "model":
+        return "This model says nothing about what is shown, and neither did the one before."
+    return ""
+
+
+ATLAS_EXPLORATION = Exploration(
+    question=_ask_prefill,
+    in_view=("group", "model", "fitted"),
+    settings={
+        "prefills": {"group": Group.PREFILL.value},
+        "the fit, wherever it is asked": {"model": Model.FIT.value, "fitted": LEFT_OUT},
+        "another experiment": {"group": Group.SIX.value, "fitted": LEFT_OUT},
+    },
+    readouts=atlas_readouts,
+    why_still=_why_atlas_still,
+)
