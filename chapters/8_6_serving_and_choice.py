@@ -154,7 +154,8 @@ for condition in UNSEEN:
     when = f"at {rate}/s" if rate else ""
     done = prediction_error(condition, lambda w: w.completion_throughput)
     longest = prediction_error(condition, lambda w: w.longest_s())
-    print(f"{condition.admission} {when}: {done:+.1%} completions, {longest:+.0%} longest")
+    print(f"{condition.admission} {when}:", end=" ")
+    print(f"{done:+.1%} completions, {longest:+.0%} longest request")
 
 # %% [markdown]
 # Completions are met within 1.5 %. Only where hardly anything shares a step, at 1 a second, a single request in the record took longer than the simulator thinks: other services ran on the card, and the simulator knows nothing of them. With it any rate and any length of window can be tried. Stop and play:
@@ -205,7 +206,8 @@ from lib.recalibration import fitted, replay
 own = fitted(runs[1], POLICY)
 print(own.fit)
 again = replay(runs[2], POLICY, own.fit)
-print(f"first tokens off by {again.ttft_error:.1%}, intervals by {again.interval_error:.1%}")
+print(f"off by {again.ttft_error:.1%} (first tokens),", end=" ")
+print(f"{again.interval_error:.1%} (intervals)")
 
 # %% [markdown]
 # On the left the file's runs, measured and replayed; on the right each request of one run, the times measured against the times replayed. (`own_engine` in `figures.own_engine` draws this for your file.)

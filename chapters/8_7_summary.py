@@ -136,14 +136,20 @@ from lib.atlas import atlas, judged
 from lib.comparison import scores
 
 rows = [
-    (one.model, one.comparisons, *(f"{e:.1%}" for e in (one.best, one.middle, one.worst)))
-    for one in scores(judged(atlas()))
+    (model, pairs, *(f"{error:.1%}" for error in errors))
+    for model, pairs, *errors in scores(judged(atlas()))
 ]
 Table(("model", "pairs", "smallest", "middle", "largest"), rows)
 
 # %% [markdown]
-# ATLASEXPLORE
-#
+# Each dot below is one pair:
+
+# %%
+from figures.explorer import explore
+
+explore("atlas")
+
+# %% [markdown]
 # What should one believe?
 #
 # - **Parts that were measured, added up**, are off by little: 9.01 s for the sixteen requests of B, 9.13 s when the whole batch was timed.

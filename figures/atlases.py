@@ -17,8 +17,7 @@ from figures.page import box, new_page, write
 from figures.words import words
 from lib.atlas import atlas, judged, of_group
 from lib.checks import one_of
-from lib.clocks import Clock
-from lib.comparison import CLOCKS, Comparison, Group, Model, score, scores
+from lib.comparison import Comparison, Group, Model, scores
 from lib.units import shown
 
 EVERY = "all"

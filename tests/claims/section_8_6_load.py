@@ -4,8 +4,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Literal
 
+from lib import made_benchmark
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
 from lib.arrivals import load_of
+from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
 from lib.design_problem import (
     ASSUMED_QUEUE_S,
     SHORT_CHAT,
@@ -20,6 +22,8 @@ from lib.little import EXAMPLE_RATE_PER_S, EXAMPLE_STAYS_S, Phase, Seen, request
 from lib.load_curve import Arrivals
 from lib.memory import RequestShape
 from lib.overload import Fate
+from lib.recalibration import Recalibration, Replay, fitted, replay
+from lib.scheduling import chunked
 from lib.service_calibration import LONG_TASK, SHORT_TASK
 from lib.service_overload import (
     MOST_REQUESTS,
@@ -31,15 +35,6 @@ from lib.service_overload import (
     overloaded,
     service_engine,
 )
-from functools import cache
-from typing import Literal
-
-from lib import made_benchmark
-from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
-from lib.goodput import Since, Window
-from lib.latency import percentile
-from lib.recalibration import Recalibration, Replay, fitted, replay
-from lib.scheduling import chunked
 from lib.service_record import (
     CONDITIONS,
     DEADLINE_S,
@@ -425,7 +420,6 @@ LITTLE: tuple[Claim, ...] = (
 )
 
 
-CLAIMS: tuple[Claim, ...] = (*LITTLE, *RECORDED_WINDOWS, *ADMISSION)
 # A reader's own engine: the made file, what it was made with, what is fitted to it, and what the replay says.
 
 
@@ -523,4 +517,4 @@ def engine_claims() -> tuple[Claim, ...]:
     return (*inputs, *fits, *outcomes)
 
 
-CLAIMS: tuple[Claim, ...] = (*RECORDED_WINDOWS, *engine_claims())
+CLAIMS: tuple[Claim, ...] = (*LITTLE, *ADMISSION, *RECORDED_WINDOWS, *engine_claims())
