@@ -7,6 +7,7 @@ from typing import Literal
 from lib import made_benchmark
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
 from lib.arrivals import load_of
+from lib import made_benchmark, recalibration
 from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
 from lib.design_problem import (
     ASSUMED_QUEUE_S,
@@ -460,7 +461,8 @@ def made_claim(
     kind: Literal["input", "measured", "computed"] = "computed",
 ) -> Claim:
     decimals = len(printed.partition(".")[2])
-    return Claim(("8.6.2",), f"made file: {what}", kind, (printed,), unit, 0.5 * 10**-decimals, value)
+    tolerance = 0 if kind == "input" else 0.5 * 10**-decimals
+    return Claim(("8.6.2",), f"made file: {what}", kind, (printed,), unit, tolerance, value)
 
 
 def engine_claims() -> tuple[Claim, ...]:
@@ -477,6 +479,16 @@ def engine_claims() -> tuple[Claim, ...]:
             made_claim(f"rate of sending, run {run}", f"{rate}", "/s", lambda run=run: made.RATES_PER_S[run], "input")  # type: ignore[misc]
             for run, rate in enumerate((1, 4, 16))
         ),
+    ]
+    limits = [
+        made_claim("together, share of a short interval", "0.25", "", lambda: recalibration.TOGETHER, "input"),
+        made_claim("a short interval, percentile", "5", "%", lambda: recalibration.SHORT_PERCENT, "input"),
+        made_claim("classes of pairs an octave", "4", "", lambda: recalibration.CLASSES_AN_OCTAVE, "input"),
+        made_claim("least share of a column of its own", "0.02", "", lambda: recalibration.APART, "input"),
+        made_claim("most that a term leaves vague", "0.25", "", lambda: recalibration.VAGUE, "input"),
+        made_claim("rounds of weights", "50", "rounds", lambda: recalibration.ROUNDS, "input"),
+        made_claim("least residual", "0.0001", "", lambda: recalibration.LEAST_RESIDUAL, "input"),
+        made_claim("deviation of a normal law over its median", "1.4826", "", lambda: recalibration.NORMAL, "input"),
     ]
     fits = [
         made_claim("a step, fitted to the run at 4/s", "9.00", "ms", lambda: made_fit(1).fit.fixed_ns / 1e6),
@@ -514,7 +526,7 @@ def engine_claims() -> tuple[Claim, ...]:
             "good at 16/s, rows halved", "0.55", "/s", lambda: replayed_window(2, made.ROWS // 2).goodput(DEADLINE_S)
         ),
     ]  # fmt: skip
-    return (*inputs, *fits, *outcomes)
+    return (*inputs, *limits, *fits, *outcomes)
 
 
 CLAIMS: tuple[Claim, ...] = (*LITTLE, *ADMISSION, *RECORDED_WINDOWS, *engine_claims())
