@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from functools import lru_cache
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
@@ -167,7 +166,10 @@ def configurations_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("B in time if its round is", choice.of("B").longest_round_s or "–", "ms", 1, _CLOCKS),
         Readout("D needs, outputs a round", choice.of("D").fewest_outputs_per_round or "–", "", 2),
     ]
-    turns = [Readout(label, _told(flip(moved, case), unit, digits)) for moved, (label, unit, digits) in FLIPS.items()]
+    turns = [
+        Readout(label, _told(flip(moved, case), unit, digits), clocks=_CLOCKS if unit in ("s", "ms") else ())
+        for moved, (label, unit, digits) in FLIPS.items()
+    ]
     return Readout("chosen", choice.name or "none"), *costs, *needs, *needed, *turns
 
 
@@ -240,6 +242,6 @@ CONFIGURATIONS_EXPLORATION = Exploration(
             "requests": FEWER_REQUESTS,
         },
     },
-    readouts=lru_cache(maxsize=64)(configurations_readouts),
+    readouts=configurations_readouts,
     why_still=_why_still,
 )
