@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from enum import IntEnum
 from itertools import groupby
 from pathlib import Path
 
@@ -27,13 +28,17 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Constant:
-    """A number in a file of `lib`, where it stands there (start and end, in characters), and another number near it."""
+    """A number in a file of `lib`, where it stands there (start and end, in characters), and another number near it.
+
+    Those of a record also have the column in which they stand.
+    """
 
     file: str
     start: int
     end: int
     text: str
     near: str
+    column: int = 0
 
     def __str__(self) -> str:
         line = (ROOT / "lib" / self.file).read_text(encoding="utf-8")[: self.start].count("\n") + 1
@@ -80,42 +85,123 @@ def _judge_apart(found: Sequence[Constant]) -> dict[Constant, str]:
 
 
 def _judge_here(folder: Path, found: Sequence[Constant]) -> Iterator[str]:
-    before = _outcomes()
-    assert before is not None and all(holds for _, holds in before), "the claims must hold before anything is changed"
+    table = _Table(folder)
     for name, of_file in groupby(found, key=lambda constant: constant.file):
-        yield from _judge_together(folder / name, list(of_file), before)
+        together = list(of_file)
+        words = dict(_judge_column_by_column(folder / name, together, table))
+        yield from (words[constant] for constant in together)
 
 
-def _judge_together(file: Path, found: Sequence[Constant], before: Sequence[tuple[float, bool]]) -> list[str]:
+def _judge_column_by_column(file: Path, found: Sequence[Constant], table: "_Table") -> Iterator[tuple[Constant, str]]:
+    """Constants of one column stand for one kind of quantity: if no claim uses it, that is seen in one go."""
+    by_column = sorted(found, key=lambda constant: constant.column)
+    for _, of_column in groupby(by_column, key=lambda constant: constant.column):
+        together = list(of_column)
+        yield from zip(together, _judge_together(file, together, table), strict=True)
+
+
+def _judge_together(file: Path, found: Sequence[Constant], table: "_Table") -> list[str]:
     """Change all of these constants at once: if nothing moves, none is used; else judge each half by itself."""
     text = changed = file.read_text(encoding="utf-8")
     for constant in sorted(found, key=lambda constant: -constant.start):
         changed = changed[: constant.start] + constant.near + changed[constant.end :]
     file.write_text(changed, encoding="utf-8")
-    after = _outcomes()
+    effect = table.effect(found[0].file, until=Effect.MOVED if len(found) > 1 else Effect.BROKEN)
     file.write_text(text, encoding="utf-8")
-    if after == before:
+    if effect is Effect.NONE:
         return ["unused"] * len(found)
     if len(found) == 1:
-        return ["noticed" if after is None or not all(holds for _, holds in after) else "survives"]
+        return ["noticed" if effect is Effect.BROKEN else "survives"]
     half = len(found) // 2
-    return _judge_together(file, found[:half], before) + _judge_together(file, found[half:], before)
+    return _judge_together(file, found[:half], table) + _judge_together(file, found[half:], table)
 
 
-def _outcomes() -> list[tuple[float, bool]] | None:
-    """Value and truth of each claim, up to the first that fails; None where one cannot even be computed."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "lib" or name.startswith("tests.claims")]:
-        del sys.modules[name]
-    found = []
-    try:
-        for claim in importlib.import_module("tests.claims").CLAIMS:
-            value = float(claim.value())
-            found.append((value, claim.agrees(value)))
-            if not found[-1][1]:
+class Effect(IntEnum):
+    """What a change does to a claim: nothing, its value is another, or it no longer holds."""
+
+    NONE, MOVED, BROKEN = range(3)
+
+
+class _Table:
+    """The claims of each section as they are, and what a changed file does to them.
+
+    Only what depends on the file is imported again: a module that neither is it nor imports, however indirectly, one
+    that is or reads it cannot have changed. The claims that noticed the last change are asked first.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.names = _modules(folder) | {f"tests.claims.{file.stem}": file for file in _SECTIONS}
+        sources = {name: file.read_text(encoding="utf-8") for name, file in self.names.items()}
+        self.imports = {name: _imported(ast.parse(source)) & sources.keys() for name, source in sources.items()}
+        self.strings = {name: _strings(ast.parse(source)) for name, source in sources.items()}
+        package = importlib.import_module("tests.claims")
+        self.before = {
+            name: [float(claim.value()) for claim in importlib.import_module(name).CLAIMS]
+            for name in self.names
+            if name.startswith("tests.claims.")
+        }
+        assert sum(map(len, self.before.values())) == len(package.CLAIMS), "each claim is in a section"
+        assert all(claim.holds() for claim in package.CLAIMS), "the claims must hold before anything is changed"
+        self.order = [(name, place) for name, values in self.before.items() for place in range(len(values))]
+
+    def effect(self, file: str, until: Effect) -> Effect:
+        """The gravest effect on any claim; once it is as grave as `until`, no further claim is asked."""
+        affected = self._affected(file)
+        for name in affected & sys.modules.keys():
+            package, _, module = name.rpartition(".")
+            delattr(sys.modules[package], module)  # else `from lib import model` would still find it
+            del sys.modules[name]
+        importlib.import_module("lib.records").record.cache_clear()
+        gravest = Effect.NONE
+        for asked in [asked for asked in self.order if asked[0] in affected]:
+            gravest = max(gravest, self._of_claim(*asked))
+            if gravest >= until:
+                self.order.remove(asked)
+                self.order.insert(0, asked)
                 break
-    except Exception:  # whatever a wrong constant leads to
-        return None
+        return gravest
+
+    def _of_claim(self, section: str, place: int) -> Effect:
+        try:
+            claim = importlib.import_module(section).CLAIMS[place]
+            value = float(claim.value())
+        except Exception:  # whatever a wrong constant leads to
+            return Effect.BROKEN
+        if not claim.agrees(value):
+            return Effect.BROKEN
+        return Effect.NONE if value == self.before[section][place] else Effect.MOVED
+
+    def _affected(self, file: str) -> set[str]:
+        """The modules that are this file or read it, and all that import them."""
+        stem = Path(file).stem
+        is_record = file.startswith("records/")
+        found = {name for name in self.names if stem in self.strings[name]} if is_record else {f"lib.{stem}"}
+        while more := {name for name, imported in self.imports.items() if imported & found} - found:
+            found |= more
+        return found
+
+
+_SECTIONS = sorted((ROOT / "tests" / "claims").glob("section_*.py"))
+
+
+def _modules(folder: Path) -> dict[str, Path]:
+    return {f"lib.{file.stem}": file for file in folder.glob("*.py") if file.stem != "__init__"}
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The modules that a source names in its imports: `from lib import model` names `lib.model`."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
     return found
+
+
+def _strings(tree: ast.Module) -> set[str]:
+    """The texts in a source: a record is read by its name."""
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def _in_module(file: Path) -> Iterator[Constant]:
@@ -135,11 +221,11 @@ def _in_record(file: Path) -> Iterator[Constant]:
     text = file.read_text(encoding="utf-8")
     start = text.index("\n") + 1
     for line in text[start:].splitlines(keepends=True):
-        for cell in next(csv.reader([line])):
+        for column, cell in enumerate(next(csv.reader([line]))):
             if _is_number(cell):
                 place = text.index(cell, start)
                 start = place + len(cell)
-                yield Constant(_name(file), place, start, cell, _near(cell))
+                yield Constant(_name(file), place, start, cell, _near(cell), column)
 
 
 def _is_number(text: str) -> bool:

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Literal
 
-from lib import made_benchmark
+from lib import made_benchmark, recalibration
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
 from lib.arrivals import load_of
-from lib import made_benchmark, recalibration
 from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
 from lib.design_problem import (
     ASSUMED_QUEUE_S,
