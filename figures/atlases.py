@@ -193,19 +193,20 @@ def atlas_readouts(group: str, model: str, fitted: str) -> tuple[Readout, ...]:
     found = (
         Readout("comparisons", len(dots.chosen)),
         Readout("of them fitted", len(dots.chosen) - len(tried)),
+        Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
     )
     if not tried:
-        return (*found, Readout("judged", "none: this model says nothing here"))
+        nothing = ("best model", "its middle error", "largest error", "of model", "in")
+        return (*found, *(Readout(label, "none") for label in nothing))
     best, *_ = scores(tried)
     worst = max(tried, key=lambda one: abs(one.error))
     of_best, of_worst = (CLOCKS[best.model],), (CLOCKS[worst.model],)
     return (
         *found,
-        Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
         Readout("best model", best.model.value, clocks=of_best),
         Readout("its middle error", f"{best.middle * 100:.1f} %", clocks=of_best),
         Readout("largest error", _percent(worst.error), clocks=of_worst),
-        Readout("of model", worst.model.value),
+        Readout("of model", worst.model.value, clocks=of_worst),
         Readout("in", worst.seen.what),
     )
 

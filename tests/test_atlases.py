@@ -101,7 +101,7 @@ def test_the_readouts_are_a_plain_count(settings: dict[str, Any]) -> None:
     assert said["comparisons"] == f"{len(mine)}"
     assert said["of them fitted"] == f"{len(mine) - len(tried)}"
     if not tried:
-        assert said["judged"].startswith("none")
+        assert said["best model"] == said["largest error"] == "none"
         return
     assert said["within 10 %"] == str(sum(abs(one.error) <= 0.1 for one in tried))
     middles = {
@@ -124,7 +124,12 @@ def test_what_is_not_chosen_is_pale() -> None:
 
 def test_the_middle_beside_a_row_is_that_of_its_models() -> None:
     shown = [text.get_text() for text in visible_texts(atlas_of_errors(group=Group.PREFILL))]
-    assert [text for text in shown if text.endswith(" %")] == ["14.9 %", "6.4 %", "6.4 %", "41.7 %"]
+    assert [text for text in shown if text.endswith(" %") and text[0].isdigit()] == [
+        "14.9 %",
+        "6.4 %",
+        "6.4 %",
+        "41.7 %",
+    ]
     text = words("en", "atlas")
     assert {text["fit"], text["device"], text["host"], text["bound"]} <= set(shown)
 
@@ -148,7 +153,7 @@ def test_the_question_is_answered_by_the_atlas() -> None:
 def test_why_nothing_moves(start: dict[str, Any], name: str, there: Any, line: str) -> None:
     explorer = explore("atlas", **start)
     explorer.widgets[name].value = there
-    assert explorer.note.startswith(line)
+    assert explorer.line.startswith(line)
 
 
 @pytest.mark.parametrize("wrong", [{"group": "bytes"}, {"model": "count"}, {"fitted": "yes"}], ids=str)
