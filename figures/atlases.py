@@ -18,6 +18,7 @@ from figures.words import words
 from lib.atlas import atlas, judged, of_group
 from lib.checks import one_of
 from lib.comparison import Comparison, Group, Model, scores
+from lib.comparison import CLOCKS, Comparison, Group, Model, scores
 from lib.units import shown
 
 EVERY = "all"
@@ -36,22 +37,22 @@ MARKS: dict[Model, tuple[str, str]] = {
     Model.BOUND: ("<", style.FAINT),
     Model.READ_ONCE: (">", style.FAINT),
     Model.ADDED: ("P", style.LIMIT),
-    Model.RETRY_RULE: ("*", style.INK),
+    Model.RETRY_RULE: ("X", style.INK),
     Model.CALIBRATED: ("h", "#a64d9a"),
 }
-PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 366, 146, 130, 226, 204
-KEY_LEFT_PT, KEY_APART_PT, KEY_LINE_PT = (14, 216), 200, 15
+PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 372, 146, 136, 226, 204
+KEY_LEFT_PT, KEY_LINE_PT = (14, 216), 15
 DOT_PT, SPREAD = 5.5, 0.62
-FAR_LEFT, FAR_RIGHT, NEAR = -0.75, 1.3, 0.1
-TICKS = (-0.5, -0.2, -0.1, -0.02, 0, 0.02, 0.1, 0.2, 0.5, 1)
-_PALE = "#d5d8de"
+FAR_LEFT, FAR_RIGHT, NEAR = -0.8, 1.4, 0.1
+TICKS = (-0.5, -0.1, -0.02, 0, 0.02, 0.1, 0.3, 1)
+_PALE, _GAP_PT = "#d5d8de", 0.6  # what is not chosen, and the light rim that keeps dots apart
 
 
 @dataclass(frozen=True)
 class Dots:
-    """The comparisons drawn, those chosen of them, and a row for each group, or for each model of one group."""
+    """The comparisons chosen and the others, and a row for each group, or for each model of one group."""
 
-    compared: tuple[Comparison, ...]
+    others: tuple[Comparison, ...]
     chosen: tuple[Comparison, ...]
     rows: tuple[Group | Model, ...]
 
@@ -74,7 +75,9 @@ def dots_of(group: str, model: str, fitted: str) -> Dots:
     if of != EVERY:
         present = {one.model for one in times}
         rows = tuple(each for each in MARKS if each in present)
-    return Dots(compared, tuple(one for one in compared if by in (EVERY, one.model)), rows)
+    chosen = tuple(one for one in compared if by in (EVERY, one.model))
+    others = tuple(one for one in compared if by not in (EVERY, one.model))
+    return Dots(others, chosen, rows)
 
 
 def atlas_of_errors(
@@ -95,7 +98,7 @@ def atlas_of_errors(
         page = new_page(PAGE_PT)
         axes = box(page, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT)
         _frame(page, axes, dots, text)
-        _draw(axes, [one for one in dots.compared if one not in set(dots.chosen)], dots, faint=True)
+        _draw(axes, dots.others, dots, faint=True)
         _draw(axes, dots.chosen, dots, faint=False)
         _key(page, dots, text)
     return page
@@ -143,31 +146,38 @@ def _draw(axes: Axes, compared: Sequence[Comparison], dots: Dots, faint: bool) -
         aside = SPREAD * (models.index(model) / (len(models) - 1) - 0.5) if by_group else 0
         for is_fitted in (False, True):
             mine = [one for one in compared if one.model == model and one.is_fitted == is_fitted]
-            axes.plot(
-                [_place(one.error) for one in mine],
-                [dots.row_of(one) + aside for one in mine],
-                linestyle="",
-                clip_on=False,
-                zorder=2 if faint else 3,
-                **_look(shape, _PALE if faint else colour, is_fitted),
-            )
+            if mine:
+                axes.plot(
+                    [_place(one.error) for one in mine],
+                    [dots.row_of(one) + aside for one in mine],
+                    linestyle="",
+                    clip_on=False,
+                    zorder=2 if faint else 3,
+                    **_look(shape, _PALE if faint else colour, is_fitted),
+                )
 
 
 def _look(shape: str, colour: str, is_fitted: bool) -> dict[str, Any]:
-    fill = style.PAPER if is_fitted else colour
-    return {"marker": shape, "markersize": DOT_PT, "markerfacecolor": fill, "markeredgecolor": colour}
+    fill, edge = (style.PAPER, colour) if is_fitted else (colour, style.PAPER)
+    return {
+        "marker": shape,
+        "markersize": DOT_PT if is_fitted else DOT_PT + 2 * _GAP_PT,
+        "markerfacecolor": fill,
+        "markeredgecolor": edge,
+        "markeredgewidth": 1.0 if is_fitted else _GAP_PT,
+    }
 
 
 def _key(page: Figure, dots: Dots, text: Mapping[str, str]) -> None:
     width, height = page.get_size_inches() * 72
     chosen = {one.model for one in dots.chosen}
     for number, (model, (shape, colour)) in enumerate(MARKS.items()):
-        left, bottom = KEY_LEFT_PT[number % 2], 76 - number // 2 * KEY_LINE_PT
+        left, bottom = KEY_LEFT_PT[number % 2], 84 - number // 2 * KEY_LINE_PT
         look = _look(shape, colour if model in chosen else _PALE, False)
         dot = Line2D([(left + 4) / width], [(bottom + 4) / height], transform=page.transFigure, linestyle="", **look)
         page.add_artist(dot)
         write(page, left + 14, bottom, text[model.name.lower()])
-    write(page, KEY_LEFT_PT[0], 2, text["hollow"])
+    write(page, KEY_LEFT_PT[0], 6, text["hollow"])
 
 
 # What a reader may do with it
@@ -184,19 +194,20 @@ def atlas_readouts(group: str, model: str, fitted: str) -> tuple[Readout, ...]:
     found = (
         Readout("comparisons", len(dots.chosen)),
         Readout("of them fitted", len(dots.chosen) - len(tried)),
+        Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
     )
     if not tried:
-        return (*found, Readout("judged", "none: this model says nothing here"))
-    clocks = tuple(dict.fromkeys(one.clock for one in tried if one.clock))
+        nothing = ("best model", "its middle error", "largest error", "of model", "in")
+        return (*found, *(Readout(label, "none") for label in nothing))
     best, *_ = scores(tried)
     worst = max(tried, key=lambda one: abs(one.error))
+    of_best, of_worst = (CLOCKS[best.model],), (CLOCKS[worst.model],)
     return (
         *found,
-        Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
-        Readout("best model", best.model.value, clocks=clocks),
-        Readout("its middle error", f"{best.middle * 100:.1f} %", clocks=clocks),
-        Readout("largest error", _percent(worst.error), clocks=clocks),
-        Readout("of model", worst.model.value),
+        Readout("best model", best.model.value, clocks=of_best),
+        Readout("its middle error", f"{best.middle * 100:.1f} %", clocks=of_best),
+        Readout("largest error", _percent(worst.error), clocks=of_worst),
+        Readout("of model", worst.model.value, clocks=of_worst),
         Readout("in", worst.seen.what),
     )
 
@@ -209,9 +220,9 @@ def _ask_prefill() -> Question:
     nearest = min((fit, device, bound), key=lambda one: abs(one.error))
     assert nearest is device
     return Question(
-        text=f"The prompts of 64 requests, 2K each, took {seen} to prefill, two of them in each step. Which model comes "
-        "nearest: the fit, made from requests that ran alone; the device, FLOP over the share of the peak that one "
-        "request reached; or the lower bound, FLOP over the peak itself?",
+        text=f"The prompts of 64 requests, 2K each, took {seen} to prefill, two of them in each step. Which model "
+        "comes nearest: the fit, made from requests that ran alone; the device, FLOP over the share of the peak that "
+        "one request reached; or the lower bound, FLOP over the peak itself?",
         choices=(Model.FIT.value, Model.DEVICE.value, Model.BOUND.value),
         answer=Model.DEVICE.value,
         reveals={"group": Group.PREFILL.value},
