@@ -155,7 +155,7 @@ def configurations_readouts(**settings: Any) -> tuple[Readout, ...]:
     case = case_of(**settings)
     choice = case.choice
     chosen = choice.chosen
-    needs = [Readout(f"{each.name}, first limit broken", _needed(each), clocks=_CLOCKS) for each in choice.judged]
+    needs = [Readout(f"{each.name}, first limit broken", _needed(each), "s", 2, _CLOCKS) for each in choice.judged]
     costs = [
         Readout("its memory", chosen.needs.memory_bytes if chosen else "–", "GiB", 2),
         Readout("its time", chosen.needs.total_s if chosen else "–", "s", 2, _CLOCKS),
@@ -167,7 +167,7 @@ def configurations_readouts(**settings: Any) -> tuple[Readout, ...]:
         Readout("D needs, outputs a round", choice.of("D").fewest_outputs_per_round or "–", "", 2),
     ]
     turns = [
-        Readout(label, _told(flip(moved, case), unit, digits), clocks=_CLOCKS if unit in ("s", "ms") else ())
+        Readout(label, _told(flip(moved, case), unit, digits), unit, digits, _CLOCKS if unit in ("s", "ms") else ())
         for moved, (label, unit, digits) in FLIPS.items()
     ]
     return Readout("chosen", choice.name or "none"), *costs, *needs, *needed, *turns
