@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from figures.registry import FIGURES
 from tools.notebooks import ROOT, tracked
 
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)|^\[[^\]]+\]:\s*(\S+)|(?:src|href)=[\"']([^\"']+)", re.MULTILINE)
@@ -40,6 +41,19 @@ def test_each_link_leads_somewhere(page: Path) -> None:
 def test_the_readme_has_links() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert {"README.png", "TROUBLESHOOTING.md", "CONTRIBUTING.md"} <= set(links(text))
+
+
+def test_the_readme_lists_every_section_figure_and_exercise() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = {line[3:6]: line.split(" | ") for line in text.splitlines() if line.startswith("| [8.")}
+    notebooks = {path for path in FILES if path.suffix == ".ipynb" and path.parent.name in ("chapters", "exercises")}
+    assert notebooks == {(ROOT / link).resolve() for link in links(text) if link.endswith(".ipynb")}
+    for section, (_, numbers, slugs, _) in listed.items():
+        known = [figure for figure in FIGURES if figure.section.startswith(section)]
+        numbered = [figure.number for figure in known if figure.number]
+        spelled = ", ".join(numbered) if len(numbered) < 3 else f"{numbered[0]} to {numbered[-1]}"
+        assert numbers == (spelled or "–")
+        assert slugs == (", ".join(figure.slug for figure in known if not figure.number) or "–")
 
 
 @pytest.mark.parametrize(
