@@ -17,7 +17,7 @@ from figures.page import box, new_page, write
 from figures.words import words
 from lib.atlas import atlas, judged, of_group
 from lib.checks import one_of
-from lib.comparison import CLOCKS, Comparison, Group, Model, scores
+from lib.comparison import Comparison, Group, Model, scores
 from lib.units import shown
 
 EVERY = "all"
@@ -200,13 +200,12 @@ def atlas_readouts(group: str, model: str, fitted: str) -> tuple[Readout, ...]:
         return (*found, *(Readout(label, "none") for label in nothing))
     best, *_ = scores(tried)
     worst = max(tried, key=lambda one: abs(one.error))
-    of_best, of_worst = (CLOCKS[best.model],), (CLOCKS[worst.model],)
     return (
         *found,
-        Readout("best model", best.model.value, clocks=of_best),
-        Readout("its middle error", f"{best.middle * 100:.1f} %", clocks=of_best),
-        Readout("largest error", _percent(worst.error), clocks=of_worst),
-        Readout("of model", worst.model.value, clocks=of_worst),
+        Readout("best model", best.model.value),
+        Readout("its middle error", f"{best.middle * 100:.1f} %"),
+        Readout("largest error", _percent(worst.error)),
+        Readout("of model", worst.model.value),
         Readout("in", worst.seen.what),
     )
 
