@@ -87,6 +87,8 @@ ZERO_MAKES_NO_SENSE = {
     "greedy-check": ("draft_tokens", "differs_at"),
     "query-cost": ("draft_tokens", "plain_s"),
     "file-in-memory": ("context",),
+    "completion-throughput": ("rate_per_s", "requests", "deadline_s"),
+    "goodput": ("rate_per_s", "requests", "deadline_s"),
     "load-curve": ("deadline",),
 }
 
