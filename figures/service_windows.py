@@ -18,7 +18,7 @@ from figures.lines import line_key, ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib.arrivals import even
-from lib.checks import one_of, seconds, whole
+from lib.checks import InputError, one_of, seconds, whole
 from lib.clocks import Clock
 from lib.goodput import Since, Window
 from lib.load_curve import MOST_REQUESTS, RATES, RECORDED_REQUESTS, ServiceLoad, simulated_window
@@ -28,6 +28,8 @@ PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 296, 34, 92, 376, 170
 TITLE_PT, KEY_PT, DETAILS_PT, DOT_PT, OUTLINE_PT = 278, 32, 10, 158, 250
 # The same in both figures, so that what is lost can be seen.
 MOST_PER_S, TICKS = 2.6, (0, 0.5, 1, 1.5, 2, 2.5)
+# Whoever types a rate in place of the slider: what comes faster than this comes at once.
+MOST_RATE_PER_S = 1000
 BAR, GROUP_GAP, EDGE = 0.72, 0.45, 0.65
 DOTS_APART_PT, VALUE_ABOVE_PT, GROUP_BELOW_PT = 7, 7, 25
 ONE_BY_ONE, BATCHED, CROWDED = (
@@ -115,6 +117,8 @@ def case_at(
 def _simulated(simulate: Simulate, rate_per_s: float, requests: int) -> tuple[Window, ...]:
     count = whole("requests", requests, 1, MOST_REQUESTS)
     even(rate_per_s, count)
+    if rate_per_s > MOST_RATE_PER_S:
+        raise InputError("rate_per_s", rate_per_s, f"a rate up to {MOST_RATE_PER_S:,} arrivals a second")
     if simulate is Simulate.NOTHING:
         return ()
     admission = Admission(simulate.value)

@@ -90,6 +90,8 @@ ZERO_MAKES_NO_SENSE = {
     "file-in-memory": ("context",),
     "requests-in-system": ("rate_per_s", "max_running", "pool_bytes"),
     "admission": ("rate_per_s", "deadline_s", "requests"),
+    "completion-throughput": ("rate_per_s", "requests", "deadline_s"),
+    "goodput": ("rate_per_s", "requests", "deadline_s"),
     "load-curve": ("deadline",),
     "configurations": ("memory_bytes", "deadline_s", "output_tokens", "outputs_per_round", "requests"),
 }
