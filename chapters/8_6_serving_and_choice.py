@@ -20,9 +20,9 @@
 # %% [markdown]
 # ## 8.6.1 Arrivals, queues, admission
 #
-# ### How many are in the house?
+# ### How many are in the system?
 #
-# State is held for every request that has arrived and is not done. Some of them **queue**. Some are **computed**. And some only **hold state**: an agent has called a tool, the tool runs for seconds, nothing is computed meanwhile, but the KV must be there when it returns.
+# A request is *in the system* from its arrival until it is done. Some **queue**. Some are **computed**. And some only **hold state**: an agent has called a tool, the tool runs for seconds, nothing is computed meanwhile, but the KV must be there when it returns. So how much room a service needs depends on how many are in the system.
 #
 # How many are that on average? Let requests arrive at a mean rate $\lambda$ and stay for $\bar T$ on average, from arrival to last output, queue and tools included. Then
 #
@@ -46,7 +46,9 @@ from figures.explorer import explore
 explore("requests-in-system")
 
 # %% [markdown]
-# The law held in each run, even in those that never find an end to their queue: there the stay grows with the time that you watch, and so does the number. In a *stable* service both have a mean. Larger batches raise the rate that the instance can keep up with, but each request brings KV to read, tokens to compute, work for the host. Where processing can no longer follow the arrivals, the queue grows, and the wait with it.
+# Compare the two lines *to the last*, rate times mean stay and the mean number: they agree in every run, as they count the same seconds. Over a window inside the run (6 to 12 s) they agree only where the service is *stable*. In overload each newcomer will stay longer than those who are there now, and $\\lambda \\bar T$ runs ahead. And a slower tool costs no computing at all, but room: with a tool that takes 3 s instead of 1, 14.6 are in the system instead of 6.6, still 2.5 of them with a row, and 83.3 % of the KV that is held lies idle.
+#
+# Larger batches raise the rate that the instance can keep up with, but each request brings KV to read, tokens to compute, work for the host. Where processing can no longer follow the arrivals, the queue grows, and the wait with it.
 #
 # ### Let in, or not
 #
@@ -58,7 +60,8 @@ from lib.design_problem import SHORT_CHAT, timed_request
 from lib.units import shown
 
 alone = timed_request(queue=0)
-prefill, interval = (round(1e9 * s) for s in (alone.ttft_s, alone.intervals_s[0]))
+prefill = round(1e9 * alone.ttft_s)
+interval = round(1e9 * alone.intervals_s[0])
 for queue in (100_000_000, 200_000_000):
     used = time_used(queue, prefill, SHORT_CHAT.output_tokens, interval)
     fits = used <= deadline_ns(SHORT_CHAT.deadline_s)
@@ -74,7 +77,7 @@ for queue in (100_000_000, 200_000_000):
 explore("admission")
 
 # %% [markdown]
-# See how little it helps that users give up. The queue stays as long as their patience: each of them gets a row at the last moment, has the whole prompt computed, and leaves. 69 % of all tokens are computed in vain, just as if nobody gave up. And a gateway is as good as its forecast: one that reckons with an engine of its own for each request refuses nobody, and helps nobody.
+# See how little it helps that users give up. The queue stays as long as their patience: each of them gets a row at the last moment, has the whole prompt computed, and leaves. 69 % of all tokens are computed in vain, just as if nobody gave up. And a gateway is as good as its forecast: one that reckons as if each request were *alone* in the engine refuses nobody here, and helps nobody. (Those who are late although users give up were in their last step when the time was over.)
 #
 # **Cancelling** is needed all the same. A user who goes away, or whose deadline has passed, needs no further steps, so none are scheduled. But a step that has been submitted still writes to its blocks: they are given back only when it has ended (8.3.2).
 #
@@ -98,7 +101,7 @@ goodput(correct=[True, True, False], in_time=[False, True, True], length_s=2)
 # %% [markdown]
 # ### 336 requests
 #
-# The same eight questions were asked again and again: find three numbers in a long document. An answer is due 3 seconds after its request arrives. Three ways of letting requests in: **one at a time** (the others wait in the application), **continuous batching** (at most four run), and **all at once**, sixteen submitted together. Two of them at three rates, each condition in three windows of 16 requests:
+# The same eight questions were asked again and again: find three numbers in a document. Four of the documents are short (1863 tokens), four long (7239); an answer has 46 tokens, and a program knows the right one. It is due 3 seconds after its request arrives. Three ways of letting requests in: **one at a time** (the others wait in the application), **continuous batching** (at most four run), and **all at once**, sixteen submitted together (four run). Two of them at three rates, each condition in three windows of 16 requests:
 
 # %%
 from lib.service_record import DEADLINE_S, all_windows
@@ -123,9 +126,9 @@ explore("completion-throughput")
 explore("goodput")
 
 # %% [markdown]
-# At 1 request a second both ways give 0.90: there is little to do at any moment, and one after the other is quick enough. At 4 a second, one at a time completes 1.22 a second and only 0.31 of them count: the queue outlives the deadline. Continuous batching completes 2.33 and 1.02 count. At 16 a second it completes hardly more, 2.38, but now 0.60 count, 41 % fewer. The card is as busy as before. It works for people who have left.
+# At 1 request a second both ways give 0.90: there is little to do at any moment, and one after the other is quick enough. At 4 a second, one at a time completes 1.22 a second, and only 0.31 a second count: requests wait longer than the deadline allows. Continuous batching completes 2.33 a second, and 1.02 a second count. At 16 it completes hardly more, 2.38, but now 0.60 a second count, 41 % fewer. The card is as busy as before; it computes answers that come too late.
 #
-# Two things to know before you believe a bar. A window has 16 requests, so its 95th percentile is the value of rank 16, the longest of all: one slow request moves it. And the three windows of a condition differ; four of sixteen requests more or less are a whole bar.
+# Two things to know before you believe a bar. A window has 16 requests, so its 95th percentile is the value of rank 16, the longest of all: one slow request moves it. And the three windows of a condition differ: at 4 a second, goodput is 0.79 in one of them and 1.49 in another.
 #
 # **From when does the clock run?** One at a time, a request waits in the application, where the engine does not see it. Measured from its *sending*, each of them is quick. The user waits from the *planned arrival*.
 
@@ -134,28 +137,27 @@ from lib.goodput import Since
 from lib.service_record import CONDITIONS, middle
 
 for condition in CONDITIONS[:3]:
-    rates = [
-        middle(condition, lambda w, s=since: w.window.goodput(DEADLINE_S, s))
-        for since in Since
-    ]
+    plan, sending = Since
+    told = middle(condition, lambda one: one.window.goodput(DEADLINE_S, plan))
+    claimed = middle(condition, lambda one: one.window.goodput(DEADLINE_S, sending))
     rate = condition.arrivals_per_s
-    print(f"{rate}/s: {rates[0]:.2f} from plan, {rates[1]:.2f} from sending")
+    print(f"one at a time, {rate}/s: {told:.2f} from plan, {claimed:.2f} from sending")
 
 # %% [markdown]
 # ### The load curve
 #
-# Two rates that were measured lie far apart. Where between them does goodput begin to fall? And is 4 a second really within what the instance can do? To ask, we calibrate the simulator on requests that ran *alone*, and then let it predict all windows in which requests share steps. How far off is it there?
+# Two rates that were measured lie far apart. Where between them does goodput begin to fall? And is 4 a second really within what the instance can do? To ask, we calibrate the simulator on one condition, one at a time at 1 a second, where each request ran *alone*, and let it predict the six others. How far off is it there? (Simulated against recorded, medians of three windows.)
 
 # %%
 from lib.service_calibration import UNSEEN, prediction_error
 
 for condition in UNSEEN:
     rate = condition.arrivals_per_s
-    when = f"at {rate}/s" if rate else ""
+    when = f", {rate}/s" if rate else ""
     done = prediction_error(condition, lambda w: w.completion_throughput)
     longest = prediction_error(condition, lambda w: w.longest_s())
-    print(f"{condition.admission} {when}:", end=" ")
-    print(f"{done:+.1%} completions, {longest:+.0%} longest request")
+    print(f"{condition.admission}{when}:", end=" ")
+    print(f"completions {100 * done:+.1f} %, longest request {100 * longest:+.0f} %")
 
 # %% [markdown]
 # Completions are met within 1.5 %. Only where hardly anything shares a step, at 1 a second, a single request in the record took longer than the simulator thinks: other services ran on the card, and the simulator knows nothing of them. With it any rate and any length of window can be tried. Stop and play:
@@ -164,9 +166,9 @@ for condition in UNSEEN:
 explore("load-curve")
 
 # %% [markdown]
-# In windows of 16 requests, goodput is best near 2.9 a second, and 4 a second still looks fair. But the last of 16 arrives after four seconds, before the queue is long. With 256 requests a window goodput climbs up to 2.4 a second, which is what the instance can complete, and then falls off a cliff: of 256 requests at 4 a second, 215 were answered rightly and late, the last of them after 42.6 s. Goodput is 0.09, completions are as high as ever. A short window hides overload.
+# In windows of 16 requests goodput is best where 2.9 arrive in a second, and at 4 half of it is left, 1.03. But the last of 16 arrives after less than four seconds, before the queue is long. With 256 requests a window it rises until 2.4 arrive in a second, as many as the instance can complete; it is 2.08 there, as one answer in eight is wrong. Beyond that it falls off a cliff: of 256 requests at 4 a second, 215 are answered correctly and too late, the longest takes 42.6 s. Goodput is 0.09, and completions are as high as ever. A short window hides overload. If requests come by chance, goodput is best at 2 a second already: they come in bunches.
 #
-# **The rule of action.** Find the rate at which goodput begins to fall, and limit *admission* to what can be served, so that the queue stays short. More arrivals then mean more refusals, told at once, and not fewer good answers:
+# **The rule of action.** Find the rate at which goodput begins to fall, and limit *admission* to what can be served, so that the queue stays short. More arrivals then mean more refusals, told at once. In windows of 256 requests, right and in time a second:
 
 # %%
 from lib.load_curve import ServiceLoad
@@ -178,7 +180,7 @@ for rate in (2, 4, 8, 16):
     print(f"{rate:>2}/s: all let in {pair[0]:.2f}, late ones refused {pair[1]:.2f}")
 
 # %% [markdown]
-# Look closer before you celebrate: how can 8 arrivals a second bring more good answers than the instance could complete before? The gateway refuses whom it expects to be late, and a long document takes longer, so it is the long ones that go. At 4 a second, 67 of the 128 requests with a long document are refused, and not one with a short. Goodput counts heads. Whoever limits admission decides *who* is served, and had better know it.
+# It is not constant: at 16 a second the gateway's forecast errs, 37 right answers come late after all, and 2.33 a second are left instead of 0.04. And look closer: how can 8 arrivals a second bring more good answers than the instance could complete before? The gateway refuses whom it expects to be late, and a long document takes longer, so it is the long ones that go. At 4 a second, 67 of the 128 requests with a long document are refused, and not one with a short. Goodput counts heads. Whoever limits admission decides *who* is served, and had better know it.
 #
 # So three things have to be measured, and none follows from another: tokens a second that the card puts out, how long one user waits, and how many requests a second are right and in time.
 #
@@ -204,7 +206,9 @@ from lib.made_benchmark import POLICY
 from lib.recalibration import fitted, replay
 
 own = fitted(runs[1], POLICY)
-print(own.fit)
+fit = own.fit
+step, token = (shown(ns / 1e9, "us") for ns in (fit.fixed_ns, fit.per_new_token_ns))
+print(f"a step {step}, a new token {token}, a pair {fit.per_causal_pair_ns} ns")
 again = replay(runs[2], POLICY, own.fit)
 print(f"off by {again.ttft_error:.1%} (first tokens),", end=" ")
 print(f"{again.interval_error:.1%} (intervals)")
@@ -216,7 +220,7 @@ print(f"{again.interval_error:.1%} (intervals)")
 explore("your-engine")
 
 # %% [markdown]
-# (The replay fits so well as the file comes from the simulator, with some noise. A real engine will not be so kind: look at the residuals before you believe a fit.)
+# (The replay fits so well because the file comes from the simulator, with some noise. A real engine will not be so kind: look at the residuals before you believe a fit.)
 #
 # **Recalibrate the chapter.** With one line every explorer whose time is by the fit draws for that machine, here and in this notebook's other cells; its question and the column "book" stay the book's. Figure 8-6 on the engine of the file:
 
@@ -288,7 +292,7 @@ Table(("", "memory", "prefill", "rounds", "a round", "all done"), rows)
 #
 # - **B was measured**, under just these conditions: 32,768 new tokens in 2.04 s, so $r_P$ = 16,059 a second, at 58 % of the peak; then rounds of 27.35 ms, $r_D$ = 585 calls a second. That makes 0.563 GPU seconds a request, 9.01 for all. (A client saw 9.02 s as the median of its requests.)
 # - **A and C compute every prefix sixteen times**, 2137.5 TFLOP, at the share that B reached 7.34 s. A reads 34.46 GB in a round, just as much as 64 requests of 2048 tokens, so it takes their 29.63 ms. C reads 25.40 GB, between two batches of the table, so 28.26 ms. Converting is not charged.
-# - **D's prefill** takes 9.4 % longer, as the draft network reads the prompt, too. In a round each request verifies 8 positions: 2.56 TFLOP, 8.8 ms of computing, less than the 27.35 ms that the round takes anyway. Its memory is what the process took more with DFlash, 3188 MiB.
+# - **D's prefill** takes 9.4 % longer, as the draft network reads the prompt, too. In a round each request verifies 8 positions: 2.56 TFLOP, 8.8 ms of computing, less than the 27.35 ms that the round takes anyway. Its memory is B's and what the process took in addition with DFlash, 3188 MiB.
 #
 # Now ask in this order, cheapest question first. **Does it fit?** A does not. **Is it in time?** B is late, and even its 255 rounds alone take 6.97 s, so no faster prefill could help it. C gave up the shared prefix and is later still. D needs 85 rounds. **What does a result cost?** Only D is left to ask. Figure 8-35:
 
@@ -296,7 +300,7 @@ Table(("", "memory", "prefill", "rounds", "a round", "all done"), rows)
 explore("configurations")
 
 # %% [markdown]
-# On this card a round takes about the same whatever the batch and the context. So sharing and compression make room, and only *fewer rounds* make an answer quick.
+# On this card a round takes about the same whatever the batch and the context. Sharing spares 5.3 s of prefill and makes room, compression makes room; the 255 rounds stay. Only *fewer rounds* bring the answers in time.
 #
 # All sixteen results of D take 4.56 s of the card, 0.285 GPU seconds each, and at the card's 600 W at most 171 J. B takes 9.01 s and has nothing to show for it: not one result in time.
 #
@@ -307,12 +311,13 @@ explore("configurations")
 # %%
 from lib.serving import LESS_MEMORY, LIMITS, SHORT_OUTPUTS, WORKLOAD, choose
 
-for workload, limits in ((WORKLOAD, LESS_MEMORY), (SHORT_OUTPUTS, LIMITS)):
+cases = {"6 GiB": (WORKLOAD, LESS_MEMORY), "16 outputs": (SHORT_OUTPUTS, LIMITS)}
+for name, (workload, limits) in cases.items():
     found = choose(workload=workload, limits=limits)
-    print("chosen:", found.name)
+    print(f"{name}: {found.name or 'none'} is chosen")
     for one in found.judged:
-        total = shown(one.needs.total_s, "s", 2)
-        print(f"  {one.name}: {total},", f"breaks the {one.broken}" * bool(one.broken))
+        verdict = f"breaks the {one.broken}" if one.broken else "keeps both limits"
+        print(f"  {one.name}: {shown(one.needs.total_s, 's', 2)}, {verdict}")
 
 # %% [markdown]
 # With 16 outputs both B and D are in time, and D is ahead by 0.08 s: the draft network costs 0.19 s more prefill, and ten saved rounds bring that back and little more.
@@ -320,16 +325,17 @@ for workload, limits in ((WORKLOAD, LESS_MEMORY), (SHORT_OUTPUTS, LIMITS)):
 # So every choice is a choice *at certain inputs*. How far can each of them move, all others as they are, until something else is chosen?
 
 # %%
-from lib.flip_distance import Input, chosen, flip, within_limits
+from lib.flip_distance import Input, flip, within_limits
 
 for moved in (Input.DEADLINE, Input.OUTPUTS, Input.REQUESTS, Input.OUTPUTS_PER_ROUND):
-    for verdict in (chosen, within_limits):
-        found = flip(moved, verdict=verdict)
-        for edge in filter(None, (found.below, found.above)):
-            print(f"{moved} {found.now:g} -> {edge.first:.4g}: {edge.then}")
+    found = flip(moved, verdict=within_limits)
+    edges = {"below": found.below, "above": found.above}
+    for side, edge in ((side, edge) for side, edge in edges.items() if edge):
+        names = ", ".join(edge.then) or "none"
+        print(f"{moved}, now {found.now:g}: {side} {edge.last:.4g}, in time: {names}")
 
 # %% [markdown]
-# (A letter is the new choice; names in brackets are all that keep the limits.) The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. With up to 12 outputs drafts no longer pay, and B is chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, and all of it 5.01 s.
+# The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. With up to 12 outputs drafts no longer pay, and B is chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, the time to read weights, prefix and own parts at the peak, and all of it 5.01 s.
 #
 # ### The same, in the engine
 #
@@ -389,7 +395,7 @@ Table(("calls of the model", "fixed", "all", "model", "tools"), rows)
 #
 # ### What a good answer costs
 #
-# Time and energy are to be divided by what they were spent *for*: $T_\text{GPU}/N_g$ and $E_\text{obs}/N_g$, with $N_g$ the number of qualified results. Wrong answers and late ones took time and energy like the others, so they stay above the line and do not count below it. In the 336 requests the energy of GPU and CPU package was read as well:
+# Time and energy are to be divided by what they were spent *for*: $T_\text{GPU}/N_g$ and $E_\text{obs}/N_g$, with $N_g$ the number of **qualified** results, right and in time. Wrong answers and late ones took time and energy like the others, so they stay above the line and do not count below it. In the 336 requests the energy of GPU and CPU package was read as well:
 
 # %%
 from lib.service_record import recorded
@@ -405,4 +411,4 @@ for condition in CONDITIONS:
 # %% [markdown]
 # Continuous batching takes 615.0 J for a good answer at 1 a second, 652.0 J at 4, and at 16 a second 1083.7 J, 66 % more: the card completes as much, and more of it is late. One at a time at 4 a second costs 1982.3 J. The three windows of a condition differ widely, and other services ran on the card, so do not put these numbers beside the 171 J above: that was a bound from the power limit, for another experiment.
 #
-# [Exercise 8-8](../exercises/ex_8_8_whole_task.ipynb): which part to make faster, and when preparing for it no longer pays. [Exercise 8-9](../exercises/ex_8_9_choice_of_configuration.ipynb): a fifth configuration, and the choice anew. Then on to the [summary](8_7_summary.ipynb).
+# [Exercise 8-8](../exercises/ex_8_8_whole_task.ipynb): which part of a task to make faster, and when preparing for it no longer pays. [Exercise 8-9](../exercises/ex_8_9_choice_of_configuration.ipynb): a fifth configuration, and the choice anew. Then on to the [summary](8_7_summary.ipynb).

@@ -117,7 +117,7 @@ Table(("admission", "arrivals", "mean stay", "goodput, /s"), rows, left=("arriva
 # %% [markdown]
 # ## Test yourself
 #
-# Twelve predictions. No section asked them in this form; each is answered by the function that the section built. Nothing is stored, and nobody counts.
+# Predictions once more. No section asked them in this form, and each is judged by the function that its section built. Your answers are not stored.
 
 # %%
 from figures.self_test import self_test
@@ -127,7 +127,7 @@ self_test()
 # %% [markdown]
 # ## The atlas of disagreement
 #
-# Many numbers of this chapter were measured, and many were said by a model. Where both exist they can be put side by side: 457 pairs, of decode steps, prefills, whole runs, cached rounds, drafts, files. A pair does not count as evidence where the model was fitted to that very number.
+# Many numbers of this chapter were measured, and many were said by a model. Where both exist they can be put side by side: 457 pairs, of decode steps, prefills, whole runs, cached rounds, drafts, sizes of files. A pair does not count as evidence where the model was fitted to that very number.
 #
 # What is *counted*, blocks, hits, bytes, preemptions, comes out exactly in 109 of 113 pairs. What is *timed* does not. Of each model of a time the smallest, the middle and the largest error, over all numbers that it was not fitted to:
 
@@ -152,10 +152,10 @@ explore("atlas")
 # %% [markdown]
 # What should one believe?
 #
-# - **Parts that were measured, added up**, are off by little: 9.01 s for the sixteen requests of B, 9.13 s when the whole batch was timed.
+# - **Recorded parts added**, as for B in 8.6.3, are off by little: 9.01 s, and 9.13 s when the whole batch was timed.
 # - **The fit of 8.2.2** knows the decode of one request, and adds the host's time to the device's. Prefills of 4 and of 64 prompts it puts 15 and 19 % too low; the sixteen chunks of 8.2.3 took 481 ms, and it says 769. Ask it about a decode step, nothing far from that.
-# - **The device model** is off by 1 and 6 % on those prefills. But a step in which the card waits for the host it has too short, on decode steps by 46 % in the middle.
-# - **The longer of the two** is what an engine without graphs does. Its host time is not a constant of the card: about 26, 17 and 13 ms in three experiments. Calibrate it where you mean to use it, as 8.6.2 did: 0.9 % in the middle.
+# - **The device** (FLOP and bytes over shares of the peaks) is off by 1 and 6 % on those prefills. But a step in which the card waits for the host it has too short, on decode steps by 46 % in the middle.
+# - **max(host, device)** is what an engine without graphs does. Its host time is not a constant of the card: about 26, 17 and 13 ms in three experiments (with *its own host*, the model takes each experiment's own). Calibrate it where you mean to use it, as 8.6.2 did: 0.9 % in the middle.
 # - **A lower bound can be too high**: counted per request, 64 requests with a shared prefix would read for 51.6 ms, and 41.2 were measured. So shared blocks are not read 64 times, and "bytes" was the wrong count.
 
 # %% [markdown]
@@ -193,7 +193,7 @@ explore("atlas")
 # - Ceyu Xu and others, *LLM.265: video codecs are secretly tensor codecs*, MICRO 2025
 # - Qwen Team, *Qwen3 technical report*, 2025
 #
-# **Drafts.** That a draft need not change the distribution was shown twice in the same months. What came later changes mostly what a draft costs and how much of it is accepted: looked up in the prompt, guessed from the target's own features, written in parallel.
+# **Drafts.** That a draft need not change the distribution was shown twice in the same months. What came later changes mostly what a draft costs and how much of it is accepted: looked up in the prompt, guessed from the target's own features (EAGLE), by heads that were trained with it (MTP, in DeepSeek-V3), written in parallel (DFlash).
 #
 # - Yaniv Leviathan, Matan Kalman, Yossi Matias, *Fast inference from Transformers via speculative decoding*, ICML 2023
 # - Charlie Chen and others, *Accelerating large language model decoding with speculative sampling*, 2023
