@@ -164,11 +164,11 @@ def service_windows(
             _draw_bar(axes, case, place, windows_at(condition), style.look(ROLE[case.counted]))
         if case.simulated:
             _draw_bar(axes, case, places[-1], case.simulated, _SIMULATED)
-        admission = text[Simulate(simulate).name.lower()]
         has_rate = case.simulated and simulate != Simulate.ALL_AT_ONCE
         _name_bars(axes, places, text, f"{rate_per_s:g}/s" if has_rate else "")
         _draw_key(page, case, text)
         if case.simulated:
+            admission = text[Simulate(simulate).name.lower()]
             write(page, 14, DETAILS_PT, text["details"].format(admission=admission, requests=requests))
     return page
 
