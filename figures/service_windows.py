@@ -222,7 +222,9 @@ def _middle_of(admission: Admission, places: list[float]) -> float:
 
 
 def _draw_key(page: Figure, case: Case, text: Mapping[str, str]) -> None:
-    swatch(page, 14, KEY_PT, text[case.shown.name.lower()], ROLE[case.counted])
+    is_median = case.shown is Shown.MEDIAN
+    shown = text["median"] if is_median else text["one_window"].format(number=1 + SINGLE.index(case.shown))
+    swatch(page, 14, KEY_PT, shown, ROLE[case.counted])
     where = [(DOT_PT + 5) / style.WIDTH_PT], [(KEY_PT + 4) / PAGE_PT]
     page.add_artist(Line2D(*where, transform=page.transFigure, **_DOT))
     write(page, DOT_PT + 16, KEY_PT, text["a_window"])
