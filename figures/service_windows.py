@@ -164,11 +164,11 @@ def service_windows(
             _draw_bar(axes, case, place, windows_at(condition), style.look(ROLE[case.counted]))
         if case.simulated:
             _draw_bar(axes, case, places[-1], case.simulated, _SIMULATED)
-        admission = text[Simulate(simulate).name.lower()]
         has_rate = case.simulated and simulate != Simulate.ALL_AT_ONCE
         _name_bars(axes, places, text, f"{rate_per_s:g}/s" if has_rate else "")
         _draw_key(page, case, text)
         if case.simulated:
+            admission = text[Simulate(simulate).name.lower()]
             write(page, 14, DETAILS_PT, text["details"].format(admission=admission, requests=requests))
     return page
 
@@ -222,7 +222,9 @@ def _middle_of(admission: Admission, places: list[float]) -> float:
 
 
 def _draw_key(page: Figure, case: Case, text: Mapping[str, str]) -> None:
-    swatch(page, 14, KEY_PT, text[case.shown.name.lower()], ROLE[case.counted])
+    is_median = case.shown is Shown.MEDIAN
+    shown = text["median"] if is_median else text["one_window"].format(number=1 + SINGLE.index(case.shown))
+    swatch(page, 14, KEY_PT, shown, ROLE[case.counted])
     where = [(DOT_PT + 5) / style.WIDTH_PT], [(KEY_PT + 4) / PAGE_PT]
     page.add_artist(Line2D(*where, transform=page.transFigure, **_DOT))
     write(page, DOT_PT + 16, KEY_PT, text["a_window"])
