@@ -59,7 +59,7 @@ def row_of(each: RecordedWindow) -> Any:
 
 @pytest.mark.parametrize(
     ("each", "summary"),
-    zip(WINDOWS, SUMMARY, strict=True),
+    list(zip(WINDOWS, SUMMARY, strict=True)),
     ids=lambda each: name(each) if isinstance(each, RecordedWindow) else "",
 )
 def test_the_summary_of_a_window_comes_out_of_its_requests(each: RecordedWindow, summary: Any) -> None:

@@ -217,6 +217,12 @@ RECORDED_WINDOWS: tuple[Claim, ...] = (
     rate_claim(lambda: good_of_each(batched(MIDDLE))[-1], "most goodput, continuous at 4/s", "1.49"),
     rate_claim(lambda: good_of_each(batched(HIGH))[0], "least goodput, continuous at 16/s", "0.44"),
     rate_claim(lambda: good_of_each(batched(HIGH))[-1], "most goodput, continuous at 16/s", "0.89"),
+    # To so many digits that the length of each window is noticed.
+    rate_claim(lambda: good(one_by_one(LOW)), "goodput, one at a time at 1/s", "0.8962"),
+    rate_claim(lambda: good(batched(LOW)), "goodput, continuous at 1/s", "0.8968"),
+    rate_claim(lambda: good(one_by_one(MIDDLE)), "goodput, one at a time at 4/s", "0.3112"),
+    rate_claim(lambda: good(batched(HIGH)), "goodput, continuous at 16/s", "0.60405"),
+    rate_claim(lambda: good_of_each(batched(HIGH))[0], "least goodput, continuous at 16/s", "0.4439"),
     recorded_claim(lambda: LATE_DEADLINE_S, "a later deadline", "6", "s"),
     rate_claim(lambda: good(batched(MIDDLE), LATE_DEADLINE_S), "goodput by 6 s, continuous at 4/s", "2.04"),
     rate_claim(lambda: good(batched(HIGH), LATE_DEADLINE_S), "goodput by 6 s, continuous at 16/s", "2.08"),
