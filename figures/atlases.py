@@ -17,8 +17,7 @@ from figures.page import box, new_page, write
 from figures.words import words
 from lib.atlas import atlas, judged, of_group
 from lib.checks import one_of
-from lib.comparison import Comparison, Group, Model, scores
-from lib.units import shown
+from lib.comparison import ROUNDING, Comparison, Group, Model, scores
 
 EVERY = "all"
 SHOWN, LEFT_OUT = "shown", "left out"
@@ -44,6 +43,14 @@ KEY_LEFT_PT, KEY_LINE_PT = (14, 216), 15
 DOT_PT, SPREAD = 5.5, 0.62
 FAR_LEFT, FAR_RIGHT, NEAR = -0.8, 1.4, 0.1
 TICKS = (-0.5, -0.1, -0.02, 0, 0.02, 0.1, 0.3, 1)
+# Names that fit beside a number on one line of the read-outs.
+SHORT = {each: each.value for each in MARKS} | {
+    Model.HOST: "max(host,\N{NO-BREAK SPACE}device)",
+    Model.OWN_HOST: "its own host",
+    Model.RECORDED_STEPS: "recorded steps",
+    Model.READ_ONCE: "prefix read once",
+    Model.CALIBRATED: "calibrated",
+}
 _PALE, _GAP_PT = "#d5d8de", 0.6  # what is not chosen, and the light rim that keeps dots apart
 
 
@@ -138,6 +145,13 @@ def _middle(compared: Sequence[Comparison]) -> str:
     return f"{scores(compared)[0].middle * 100:.1f} %"
 
 
+def best_of(compared: Sequence[Comparison]) -> tuple[Model, ...]:
+    """The model with the least middle error, or all that share it."""
+    found = scores(compared)
+    best = {one.model for one in found if math.isclose(one.middle, found[0].middle, rel_tol=ROUNDING)}
+    return tuple(model for model in MARKS if model in best)
+
+
 def _draw(axes: Axes, compared: Sequence[Comparison], dots: Dots, faint: bool) -> None:
     by_group = not isinstance(dots.rows[0], Model)
     models = list(MARKS)
@@ -196,37 +210,38 @@ def atlas_readouts(group: str, model: str, fitted: str) -> tuple[Readout, ...]:
         Readout("within 10 %", sum(abs(one.error) <= NEAR for one in tried)),
     )
     if not tried:
-        nothing = ("best model", "its middle error", "largest error", "of model", "in")
+        nothing = ("best model", "and as good", "its middle error", "largest error", "of model", "measured")
         return (*found, *(Readout(label, "none") for label in nothing))
-    best, *_ = scores(tried)
+    best, *others = best_of(tried)
     worst = max(tried, key=lambda one: abs(one.error))
     return (
         *found,
-        Readout("best model", best.model.value),
-        Readout("its middle error", f"{best.middle * 100:.1f} %"),
+        Readout("best model", SHORT[best]),
+        Readout("and as good", " + ".join(SHORT[model] for model in others) or "none"),
+        Readout("its middle error", _middle(tried)),
         Readout("largest error", _percent(worst.error)),
-        Readout("of model", worst.model.value),
-        Readout("in", worst.seen.what),
+        Readout("of model", SHORT[worst.model]),
+        Readout("measured", worst.seen.group.value),
     )
 
 
-def _ask_prefill() -> Question:
-    what = "64 x 2K"
-    said = {one.model: one for one in of_group(Group.PREFILL) if one.seen.what == what}
-    seen = shown(said[Model.FIT].seen.value, "s", 2)
-    fit, device, bound = (said[model] for model in (Model.FIT, Model.DEVICE, Model.BOUND))
-    nearest = min((fit, device, bound), key=lambda one: abs(one.error))
-    assert nearest is device
+def _ask_interval() -> Question:
+    what = next(one.seen.what for one in of_group(Group.SIX) if one.seen.what.startswith("middle interval"))
+    said = {one.model: one for one in of_group(Group.SIX) if one.seen.what == what}
+    fit, device, host = (said[model] for model in (Model.FIT, Model.DEVICE, Model.HOST))
+    assert min((fit, device, host), key=lambda one: abs(one.error)) is device
+    (alone,) = (one for one in of_group(Group.DECODE) if (one.model, one.seen.what) == (Model.FIT, "1 x 2K"))
+    assert fit.seen.unit == alone.seen.unit == "ms"
     return Question(
-        text=f"The prompts of 64 requests, 2K each, took {seen} to prefill, two of them in each step. Which model "
-        "comes nearest: the fit, made from requests that ran alone; the device, FLOP over the share of the peak that "
-        "one request reached; or the lower bound, FLOP over the peak itself?",
-        choices=(Model.FIT.value, Model.DEVICE.value, Model.BOUND.value),
+        text=f"One request alone took {alone.seen.value:.1f} ms for a decode step. In another experiment, with six "
+        f"requests, half of the intervals were shorter than {fit.seen.value:.1f} ms. Which model comes nearest to "
+        "this middle: the fit, the device alone, or max(host, device)?",
+        choices=(Model.FIT.value, Model.DEVICE.value, Model.HOST.value),
         answer=Model.DEVICE.value,
-        reveals={"group": Group.PREFILL.value},
-        because=f"The device says {shown(device.predicted, 's', 2)}, {_percent(device.error)}; the fit "
-        f"{shown(fit.predicted, 's', 2)}, {_percent(fit.error)}; the bound {shown(bound.predicted, 's', 2)}. The fit "
-        f"has one fixed part for each step, and so gives two prompts of a step one for nothing.",
+        reveals={"group": Group.SIX.value},
+        because=f"The device says {device.predicted:.1f} ms, {_percent(device.error)}; the fit {fit.predicted:.1f} ms, "
+        f"{_percent(fit.error)}; max(host, device) {host.predicted:.1f} ms, {_percent(host.error)}. These two have the "
+        "host time of the first experiment in them, and that alone is longer than an interval of the other.",
     )
 
 
@@ -239,7 +254,7 @@ def _why_atlas_still(moved: str, settings: Mapping[str, Any]) -> str:
 
 
 ATLAS_EXPLORATION = Exploration(
-    question=_ask_prefill,
+    question=_ask_interval,
     in_view=("group", "model", "fitted"),
     settings={
         "prefills": {"group": Group.PREFILL.value},

@@ -31,7 +31,7 @@ from lib.serving import (
     Limits,
     Workload,
 )
-from lib.units import GIB, shown
+from lib.units import GIB, UNITS, shown
 
 PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 318, 40, 92, 338, 192
 KEY_PT, KEY_ROWS_PT = (14, 222), (36, 14)
@@ -151,52 +151,43 @@ def _fate(judged: Judged, chosen: Judged | None, text: Mapping[str, str]) -> str
 
 
 def configurations_readouts(**settings: Any) -> tuple[Readout, ...]:
-    """What is chosen, what the others break, and how far each input is from another choice."""
+    """What is chosen, what each breaks first, and how far each input is from another choice."""
     case = case_of(**settings)
     choice = case.choice
-    chosen = choice.chosen
-    needs = [Readout(f"{each.name}, first limit broken", _needed(each), "s", 2, _CLOCKS) for each in choice.judged]
-    costs = [
-        Readout("its memory", chosen.needs.memory_bytes if chosen else "–", "GiB", 2),
-        Readout("its time", chosen.needs.total_s if chosen else "–", "s", 2, _CLOCKS),
-        Readout("GPU time a result", (chosen and chosen.gpu_s_per_result) or "–", "s", 3, _CLOCKS),
-        Readout("J a result, at most", (chosen and chosen.most_joules_per_result) or "–", "", 0),
-    ]
-    needed = [
-        Readout("B in time if its round is", choice.of("B").longest_round_s or "–", "ms", 1, _CLOCKS),
-        Readout("D needs, outputs a round", choice.of("D").fewest_outputs_per_round or "–", "", 2),
-    ]
+    chosen, broken = choice.chosen, {each.name: BREAKS[each.broken] for each in choice.judged}
     turns = [
         Readout(label, _told(flip(moved, case), unit, digits), unit, digits, _CLOCKS if unit in ("s", "ms") else ())
         for moved, (label, unit, digits) in FLIPS.items()
     ]
-    return Readout("chosen", choice.name or "none"), *costs, *needs, *needed, *turns
+    return (
+        Readout("chosen", choice.name or "none"),
+        Readout("its memory", chosen.needs.memory_bytes if chosen else "–", "GiB", 2),
+        Readout("its time", chosen.needs.total_s if chosen else "–", "s", 2, _CLOCKS),
+        Readout("GPU time a result", (chosen and chosen.gpu_s_per_result) or "–", "s", 3, _CLOCKS),
+        *(Readout(f"{one} and {other} break", f"{broken[one]} / {broken[other]}") for one, other in ("AB", "CD")),
+        *turns,
+    )
 
 
-def _needed(judged: Judged) -> str:
-    memory, time = shown(judged.needs.memory_bytes, "GiB", 2), shown(judged.needs.total_s, "s", 2)
-    return f"{judged.broken or 'none'} ({memory}, {time})"
-
-
-# How each input is called where its distance is told, and the unit and digits in which it is.
+# The first limit broken, in a word: longer ones would wrap, and the page would jump.
+BREAKS: dict[Limit | None, str] = {Limit.MEMORY: "memory", Limit.DEADLINE: "time", None: "none"}
+# How each input is called where the nearest turn of the choice is told, and the unit and digits in which it is.
 FLIPS = {
-    Input.MEMORY: ("memory: choice turns", "GiB", 2),
-    Input.DEADLINE: ("deadline: choice turns", "s", 2),
-    Input.OUTPUTS: ("outputs: choice turns", "", 0),
-    Input.OUTPUTS_PER_ROUND: ("outputs a round: turns", "", 2),
-    Input.REQUESTS: ("requests: choice turns", "", 0),
-    Input.HOST: ("host time off: turns", "ms", 1),
+    Input.MEMORY: ("memory turns it, GiB", "GiB", 2),
+    Input.DEADLINE: ("deadline turns it, s", "s", 2),
+    Input.OUTPUTS: ("outputs turn it", "", 0),
+    Input.OUTPUTS_PER_ROUND: ("outputs a round turn it", "", 2),
+    Input.REQUESTS: ("requests turn it", "", 0),
+    Input.HOST: ("host time off turns it, ms", "ms", 1),
 }
 
 
 def _told(found: Flip, unit: str, digits: int) -> str:
-    """Where a choice turns, and to what: below and above the value as it is."""
-    told = [
-        f"{side} {shown(each.last, unit, digits)}: {each.then or 'none'}"
-        for side, each in (("below", found.below), ("above", found.above))
-        if each
-    ]
-    return ", ".join(told) or "never"
+    """Where a choice turns at the nearest, and to what: below or above the last value with which it is as it is."""
+    if not found.nearest:
+        return "never"
+    side = "<" if found.nearest is found.below else ">"
+    return f"{side} {UNITS[unit].of(found.nearest.last):.{digits}f}: {found.nearest.then or 'none'}"
 
 
 def _at_book(**changed: Any) -> Case:

@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from figures import machine, page, registry
-from figures.exploration import Choice, Control, Question, Readout, Slider, book_values, controls_of
+from figures.exploration import Choice, Control, Question, Readout, book_values, controls_of
 from figures.prediction import WIDGET_VIEW, Prediction, buttons, paragraph, spare_lines
 from figures.tables import Table
 from figures.words import words
@@ -20,6 +20,8 @@ from lib.checks import InputError, one_of
 _WIDE = f"{page.SCREEN_WIDTH_PX}px"
 # Browsers count whole numbers exactly up to here.
 FURTHEST = 2**53
+# How far a browser's arithmetic may be off, in units of a slider.
+_OFF = 1e-9
 # As wide as a change will be: else the first one would make the labels wrap anew.
 CHANGE_PX = 76
 # Names wrap alike whatever numbers stand beside them: else a longer number would make the page jump.
@@ -54,6 +56,8 @@ class Explorer:
         self._refuse_unknown(settings)
         self._start = machine.starts_of(self.book, entry.slug)
         self.settings = self._start | dict(settings)
+        # The controls that stand where the kernel put them, and not where a reader did.
+        self._put = set(self.controls)
         # JupyterLab hands moved controls and pressed buttons to different threads of the kernel.
         self._turn = RLock()
         self.question: Question = entry.exploration.question()
@@ -99,6 +103,7 @@ class Explorer:
         self._refuse_unknown(settings)
         with self._turn:
             self.settings |= settings
+            self._put |= set(settings)
             self._listening = False
             for name, value in settings.items():
                 position = _position(self.controls[name], value)
@@ -132,16 +137,31 @@ class Explorer:
             one_of("setting", name, self.controls)
 
     def _moved(self, name: str) -> None:
-        control = self.controls[name]
         with self._turn:
             # While it waited for its turn, a button may have put the control elsewhere.
-            position, stands = self.widgets[name].value, _position(control, self.settings[name])
-            # A browser may give a slider's own place back a little off: that is no move.
-            no_near = stands is None or isinstance(control, Choice)
-            is_move = position != stands if no_near else abs(position - stands) > 1e-9
-            if self._listening and is_move:
-                self.settings[name] = control.to_parameter(position) if isinstance(control, Slider) else position
+            value = self._value_at(name, self.widgets[name].value)
+            if self._listening and value != self.settings[name]:
+                self.settings[name] = value
+                self._put.discard(name)
                 self._draw(moved=name)
+
+    def _value_at(self, name: str, position: Any) -> Any:
+        """The value of a control that a browser gives at this position.
+
+        A browser puts a slider on a whole step: that is no move away from a value between two steps, which the kernel
+        had put there, and at this step a reader finds such a start again.
+        """
+        control = self.controls[name]
+        if isinstance(control, Choice):
+            return position
+        for value, step in (
+            (self.settings[name], control.step if name in self._put else 0),
+            (self._start[name], control.step),
+        ):
+            stands = _position(control, value)
+            if stands is not None and _is_snapped(stands, position, step):
+                return value
+        return control.to_parameter(position)
 
     def _draw(self, moved: str | None = None) -> None:
         before = self.png, tuple(map(str, self.readouts))
@@ -252,6 +272,15 @@ def _position(control: Control, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         return None
     return position if math.isfinite(position) and abs(position) <= FURTHEST else None
+
+
+def _is_snapped(stands: float, position: float, step: float) -> bool:
+    """Whether a browser shows a slider of such steps that stands at one place at another: at the nearest step.
+
+    Of two that are as near it takes the upper one. Its arithmetic may be a little off.
+    """
+    half = max(step / 2, _OFF)
+    return -half < position - stands < half + _OFF
 
 
 def _decimals(step: float) -> int:

@@ -93,24 +93,40 @@ def test_read_outs_are_those_of_lib(settings: dict[str, Any]) -> None:
     shown, here = readouts(**settings), case(**settings)
     choice = here.choice
     assert shown["chosen"] == (choice.name or "none")
-    for each in choice.judged:
-        assert shown[f"{each.name}, first limit broken"].startswith(each.broken or "none")
+    words = {None: "none", Limit.MEMORY: "memory", Limit.DEADLINE: "time"}
+    told = [word for pair in ("A and B", "C and D") for word in shown[f"{pair} break"].split(" / ")]
+    assert told == [words[each.broken] for each in choice.judged]
     if choice.chosen:
         assert shown["its time"] == f"{choice.chosen.needs.total_s:.2f} s"
         assert shown["its memory"] == f"{choice.chosen.needs.memory_bytes / GIB:.2f} GiB"
     else:
         assert shown["its time"] == shown["GPU time a result"] == "–"
     edges = flip(Input.REQUESTS, here)
-    for edge, side in ((edges.below, "below"), (edges.above, "above")):
-        assert (f"{side} " in shown["requests: choice turns"]) == (edge is not None)
+    ways = [
+        (abs(edge.last - here.workload.requests), f"{side} {edge.last:.0f}: {edge.then or 'none'}")
+        for edge, side in ((edges.below, "<"), (edges.above, ">"))
+        if edge
+    ]
+    assert shown["requests turn it"] == min(ways, key=lambda way: way[0], default=(0, "never"))[1]
+
+
+@each_setting
+def test_the_read_outs_never_wrap_anew(settings: dict[str, Any]) -> None:
+    shown = readouts(**settings)
+    assert list(shown) == list(readouts())
+    assert len(shown) <= 12
+    assert all(len(value) <= len("memory / memory") and ", " not in value for value in shown.values())
 
 
 def test_the_book_s_read_outs() -> None:
     shown = readouts()
     assert shown["chosen"] == "D" and shown["its time"] == "4.56 s" and shown["GPU time a result"] == "0.285 s"
-    assert shown["D needs, outputs a round"] == "1.47" and shown["B in time if its round is"] == "19.4 ms"
-    assert shown["memory: choice turns"] == "below 9.02 GiB: none"
-    assert shown["host time off: turns"] == "never"
+    assert shown["its memory"] == "9.02 GiB"
+    assert (shown["A and B break"], shown["C and D break"]) == ("memory / time", "time / none")
+    assert shown["memory turns it, GiB"] == "< 9.02: none"
+    assert shown["deadline turns it, s"] == "< 4.56: none"
+    assert shown["outputs a round turn it"] == "< 1.47: none"
+    assert shown["host time off turns it, ms"] == "never"
 
 
 def test_the_named_settings_do_what_they_promise() -> None:

@@ -1,5 +1,6 @@
 """The explorers speak for a reader's machine once they are told its fit, and for the book's before and after."""
 
+import math
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from figures import machine
-from figures.exploration import Readout, book_values
+from figures.exploration import Readout, Slider, book_values
 from figures.explorer import Explorer, explore
 from figures.machine import STAYS, back_to_the_book, drawn_for, fit, recalibrate
 from figures.page import screen_png
@@ -97,6 +98,57 @@ def test_a_control_that_was_moved_stays_where_it_is() -> None:
     explorer.move(fixed_term=0.005, max_running=3)
     recalibrate(MINE)
     assert (explorer.settings["fixed_term"], explorer.settings["max_running"]) == (0.005, 3)
+
+
+def browser_shows(explorer: Explorer) -> None:
+    """Put each slider on a whole step, as a browser does, which then sends back where it stands."""
+    for name, control in explorer.controls.items():
+        if isinstance(control, Slider):
+            widget = explorer.widgets[name]
+            steps = math.floor((widget.value - widget.min) / control.step + 0.5)
+            # The arithmetic of a browser is a little off too.
+            widget.value = widget.min + steps * control.step + (0 if control.is_whole else 3e-15)
+
+
+@pytest.mark.parametrize("fixed_ns", [8_996_000, 9_000_000, 8_970_000, 26_000_000, 41_000_000, 0])
+@pytest.mark.parametrize("slug", ["fixed-batch", "continuous-batching", "chunked-prefill"])
+def test_a_browser_that_knows_whole_steps_only_moves_nothing(slug: str, fixed_ns: int) -> None:
+    explorer = explore(slug)
+    browser_shows(explorer)
+    book, png, settings = shown(explorer), explorer.png, dict(explorer.settings)
+    recalibrate(Fit(fixed_ns, 60_000, 5))
+    mine = shown(explorer)
+    for _ in range(2):
+        browser_shows(explorer)
+        assert (shown(explorer), explorer.settings["fixed_term"]) == (mine, fixed_ns / 1e9)
+        assert not explorer.line
+    explorer._try({})
+    browser_shows(explorer)
+    assert shown(explorer) == mine
+    back_to_the_book()
+    browser_shows(explorer)
+    assert (shown(explorer), explorer.png, explorer.settings) == (book, png, settings)
+
+
+def test_a_reader_moves_by_whole_steps_from_a_start_between_two_and_finds_it_again() -> None:
+    explorer = explore("fixed-batch")
+    recalibrate(Fit(8_996_000, 60_000, 5))
+    browser_shows(explorer)
+    slider, mine = explorer.widgets["fixed_term"], shown(explorer)
+    assert slider.value == pytest.approx(9.20)
+    for position in (9.66, 8.74, 8.28):
+        slider.value = position
+        assert explorer.settings["fixed_term"] == pytest.approx(position / 1e3, rel=1e-12)
+        assert shown(explorer) != mine
+    slider.value = 9.20
+    assert (shown(explorer), explorer.settings["fixed_term"]) == (mine, 0.008996)
+    slider.value = 12.42
+    # What was typed between two steps is a move, and so is the step that the browser makes of it.
+    for position in (12.5, 12.42):
+        slider.value = position
+        assert explorer.settings["fixed_term"] == pytest.approx(position / 1e3)
+    back_to_the_book()
+    assert explorer.settings["fixed_term"] == pytest.approx(0.01242), "a reader moved it"
 
 
 def test_book_values_and_predictions_are_drawn_for_the_machine() -> None:

@@ -56,10 +56,10 @@ def test_the_question_is_answered_by_the_replay() -> None:
     before = {one.label: one.amount for one in explorer.readouts}
     explorer.predict("fewer")
     after = {one.label: one.amount for one in explorer.readouts}
-    good = "right and in time, replayed"
+    good = "right and in time, in the replay"
     assert after[good] < before[good]
-    assert after["completed, replayed"] == pytest.approx(before["completed, replayed"], abs=0.005)
-    assert after["right and in time, measured"] == before["right and in time, measured"]
+    assert after["completed, in the replay"] == pytest.approx(before["completed, in the replay"], abs=0.005)
+    assert after["right and in time, in the file"] == before["right and in time, in the file"]
 
 
 def test_the_same_figure_is_drawn_for_a_file_of_ones_own() -> None:
@@ -80,7 +80,7 @@ def test_without_correctness_bars_count_answers_in_time_and_say_so() -> None:
     runs = read_benchmarks(MADE)
     assert heights(page.axes[0])[::2] == pytest.approx([run.in_time(2.0) / run.duration_s for run in runs])
     texts = {text.get_text() for text in page.texts}
-    assert "measured: in time" in texts and not any("right" in text for text in texts)
+    assert "in the file: in time" in texts and not any("right" in text for text in texts)
 
 
 def one_run(folder: Path, number: int, **changed: Any) -> Path:
