@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import ipywidgets as widgets
-from lib.little import requests_in_system
 
 from figures.exploration import Question
 from figures.prediction import WIDGET_VIEW, Prediction
@@ -17,6 +16,7 @@ from lib.checks import one_of, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT, timed_request
 from lib.goodput import Outcome, Since, Window
 from lib.kv_compression import stored_in
+from lib.little import requests_in_system
 from lib.memory import KvPool
 from lib.model import kv_bytes_per_token, streamed_weight_bytes
 from lib.paging import Findable, Pool

@@ -305,8 +305,8 @@ else:
 #
 # The simulator does for it. `run_trial` serves the recorded tasks, two runs of each of eight, and gives a row for each request: its steps take what the recorded
 # service took, and an answer is right or wrong by its task, as in the record. `Setting` says what can be varied: `most_running`, requests that run at once;
-# `token_budget`, tokens of a step; `pool_bytes`, the pool for KV. So `Setting("two at once", most_running=2)` is one setting. Your own engine does as well: `lib.benchmark_file` reads what a benchmark client wrote; who knows the answers adds which are right, and the most
-# state comes from the engine's own log.
+# `token_budget`, tokens of a step; `pool_bytes`, the pool for KV. So `Setting("two at once", most_running=2)` is one setting. Your own engine does as well:
+# `lib.benchmark_file` reads what a benchmark client wrote; who knows the answers adds which are right, and the most state comes from the engine's own log.
 
 # %% nbgrader={"grade": false, "grade_id": "trial", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib.arrivals import even

@@ -248,7 +248,8 @@ def test_none_stands_for_no_result() -> None:
     right = keys(BOOK, "d")
     assert right[0] == 0
     assert part("d").judge(BOOK, [None, *right[1:]]).kind is Kind.RIGHT
-    assert part("d").judge(BOOK, [*right[:1], None, *right[2:]]).kind is Kind.NOT_YET
+    assert part("d").judge(BOOK, [*right[:1], None, *right[2:]]) == part("d").judge(BOOK, [*right[:1], 0, *right[2:]])
+    assert part("d").judge(BOOK, [*right[:1], None, *right[2:]]).kind is Kind.MISTAKE
     assert part("d").judge(BOOK, [None] * 6).kind is Kind.BLANK
 
     def with_none(**case: Any) -> list[float | None]:
