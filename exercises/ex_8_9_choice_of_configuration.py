@@ -119,14 +119,14 @@ check("c", c, total_time)
 # ## d. Time of the card for each qualified result
 #
 # How many seconds of the card does a qualified result take, with B, D and E? What does not fit into the memory is not run, and what is later than the deadline
-# is of no use: then there is no qualified result. Give 0 for *none*.
+# is of no use: then there is no qualified result. Write 0 for none, or `None`.
 
 # %% nbgrader={"grade": false, "grade_id": "d", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def gpu_s_per_result(memory_mib, deadline_s, requests, **given):
     pass  # not answered yet
 
 
-d = None  # six numbers, in s
+d = None  # six numbers, in s; 0 where there is none
 pass  # not answered yet
 
 # %% nbgrader={"grade": true, "grade_id": "test_d", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
@@ -187,12 +187,12 @@ else:
 #
 # Compare two settings of a service by running both: with the *same tasks* and the *same planned arrivals*. Record for each request when it was planned to arrive,
 # when its first output came and when it ended, and whether its answer is right; and for each run the most state that was held at once. Then compute the goodput
-# of both by the formula of section 8.6.2.
+# of both by the formula of section 8.6.2: an answer counts if it is right and ends within 3 s of the planned arrival.
 #
 # The simulator does for it. `run_trial` serves the recorded tasks, two runs of each of eight, and gives a row for each request: its steps take what the recorded
-# service took, and an answer is right or wrong by its task, as in the record. `Setting` says what can be varied: requests that run at once, tokens of a step,
-# the pool. Your own engine does as well: `lib.benchmark_file` reads what a benchmark client wrote; who knows the answers adds which are right, and the most
-# state comes from the engine's own log.
+# service took, and an answer is right or wrong by its task, as in the record. `Setting` says what can be varied: `most_running`, requests that run at once;
+# `token_budget`, tokens of a step; `pool_bytes`, the pool for KV. So `Setting("two at once", most_running=2)` is one setting. Your own engine does as well:
+# `lib.benchmark_file` reads what a benchmark client wrote; who knows the answers adds which are right, and the most state comes from the engine's own log.
 
 # %% nbgrader={"grade": false, "grade_id": "trial", "locked": true, "schema_version": 3, "solution": false, "task": false}
 from lib.arrivals import even
@@ -200,7 +200,7 @@ from lib.load_curve import ORDERS
 from lib.service_trial import Setting, run_trial
 
 tasks = ORDERS[0]  # names of tasks, in the order of the first recorded window
-arrivals_ns = even(1, len(tasks))  # planned, so many a second: choose your own
+arrivals_ns = even(4, len(tasks))  # planned, so many a second: choose your own
 example = run_trial(Setting("as recorded"), tasks, arrivals_ns)
 print(example.rows[0])
 print(f"window {example.window_s:.2f} s, at most {example.peak_bytes / 2**20:.0f} MiB of KV at once")

@@ -29,9 +29,9 @@ BAR = 0.72  # of the height of a row
 LOOK = {
     Fate.IN_TIME: style.look("decode"),
     Fate.LATE: style.look("foreign"),
-    Fate.CANCELLED: style.look("queue"),
+    Fate.GIVEN_UP: style.look("queue"),
 }
-KEY = {Fate.IN_TIME: "decode", Fate.LATE: "foreign", Fate.CANCELLED: "queue"}
+KEY = {Fate.IN_TIME: "decode", Fate.LATE: "foreign", Fate.GIVEN_UP: "queue"}
 _WAIT: dict[str, Any] = {"colors": style.FAINT, "linewidths": 1.6 * style.LINE_PT}
 _DEADLINE: dict[str, Any] = {"color": style.LIMIT, "linestyle": (0, (4, 2)), "linewidth": style.LINE_PT}
 _CROSS: dict[str, Any] = {"marker": "x", "color": style.LIMIT, "linestyle": "", "markersize": 5}
@@ -60,7 +60,9 @@ def admission(
     text = words(language, "admission")
     with style.in_book_style():
         page = new_page(PAGE_PT)
-        write(page, 14, PAGE_PT - 16, text["counts"].format(requests=requests, **_counts(served)))
+        # Who gives up can still be late: what is submitted to the device is computed to its end.
+        counts = "late_though_given_up" if way == Way.GIVE_UP and served.count(Fate.LATE) else "counts"
+        write(page, 14, PAGE_PT - 16, text[counts].format(requests=requests, **_counts(served)))
         axes = box(page, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT)
         end = _axis_end(served, due_ns)
         axes.set(xlim=(-0.03 * end, end), ylim=(requests - 0.4, -0.6))
@@ -90,7 +92,7 @@ def _axis_end(served: Served, due_ns: int) -> float:
 def span(outcome: Outcome, due_ns: int) -> tuple[float, float, float]:
     """When a request arrived, was first computed and left, in s; all three are one where nothing followed."""
     arrival = outcome.request.arrival_ns
-    left = {Fate.REFUSED: arrival, Fate.CANCELLED: arrival + due_ns}.get(outcome.fate, outcome.finish_ns)
+    left = {Fate.REFUSED: arrival, Fate.GIVEN_UP: arrival + due_ns}.get(outcome.fate, outcome.finish_ns)
     started = left if outcome.started_ns < 0 else outcome.started_ns
     return arrival / NS, started / NS, max(left, started) / NS
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any
 
 import ipywidgets as widgets
-from lib.little import requests_in_system
 
 from figures.exploration import Question
 from figures.prediction import WIDGET_VIEW, Prediction
@@ -17,6 +16,7 @@ from lib.checks import one_of, whole
 from lib.design_problem import INSTANCE, LONG_CONTEXT, SHORT_CHAT, timed_request
 from lib.goodput import Outcome, Since, Window
 from lib.kv_compression import stored_in
+from lib.little import requests_in_system
 from lib.memory import KvPool
 from lib.model import kv_bytes_per_token, streamed_weight_bytes
 from lib.paging import Findable, Pool
@@ -24,7 +24,7 @@ from lib.prefix_value import A_TOKENS, GEN5, prefix_of
 from lib.quantization import Q4_0
 from lib.reads import kv_crossover
 from lib.rejection_sampling import TARGET, acceptance_rate, output_law
-from lib.serving import DFLASH, Limits, choose
+from lib.serving import Limit, Limits, choose
 from lib.speculation import ACCEPTS_B, at_every_position, expected_outputs
 from lib.units import GIB, shown
 from lib.whole_task import FasterPart, task_speedup
@@ -202,8 +202,8 @@ def longer_drafts() -> Asked:
 def waiting_for_tools() -> Asked:
     rate, stay, tool = 2, 7, 3
     text = (
-        f"{rate} requests arrive a second and stay {stay} s. Now each also waits {tool} s for a tool; nothing else "
-        "changes. "
+        f"{rate} requests arrive a second and stay {stay} s. None of that is queue. Now each also waits {tool} s for a "
+        "tool; nothing else changes. "
         "Of how many requests must KV be held on average, as none gives its KV back meanwhile?"
     )
     because = (
@@ -233,12 +233,14 @@ def right_and_in_time() -> Asked:
 def less_memory() -> Asked:
     limits = Limits(memory_bytes=9 * GIB)
     choice = choose(limits=limits)
+    too_large = [each for each in choice.judged if each.broken is Limit.MEMORY]
+    least = min(too_large, key=lambda each: each.needs.memory_bytes)
     sizes = ", ".join(f"{each.name} {shown(each.needs.memory_bytes, 'GiB', 2)}" for each in choice.judged)
     text = (
         f"Sixteen long requests, {shown(limits.memory_bytes, 'GiB')} for KV and drafts, due after "
         f"{limits.deadline_s:g} s. Which configuration of section 8.6.3 do you choose?"
     )
-    because = f"Memory is asked first ({sizes}), then time: what fits is too late, and {DFLASH.name} misses by little."
+    because = f"Memory is asked first ({sizes}), then time: what fits is too late, and {least.name} misses by little."
     choices = ("A", "B", "C", "D", "none of them")
     return Asked("8.6.3", Question(text, choices, choice.name or choices[-1], reveals={}, because=because))
 

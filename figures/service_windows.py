@@ -245,15 +245,16 @@ def completion_readouts(**settings: Any) -> tuple[Readout, ...]:
     case = _case_of(settings)
     outside = case.of([window.longest_queue_s for window in windows_at(ONE_BY_ONE)])
     inside = case.of([each.longest_engine_queue_s for each in recorded(CROWDED)])
-    one_by_one = _typical(case, windows_at(ONE_BY_ONE))
+    stay = case.of([window.mean_stay_s for window in windows_at(ONE_BY_ONE)])
+    in_system = case.of([window.mean_in_system for window in windows_at(ONE_BY_ONE)])
     assert ONE_BY_ONE.arrivals_per_s
     return (
         *(_per_s(case, f"completed: {name}", of, _completed) for name, of in _recorded_three()),
         Readout("longest queue: one by one, 4/s", outside, "s", 2, (Clock.CLIENT,)),
         Readout("longest queue: batched, 16/s", inside, "s", 2, (Clock.ENGINE,)),
-        Readout("mean stay: one by one, 4/s", one_by_one.mean_stay_s, "s", 2, (Clock.CLIENT,)),
-        Readout("completions × mean stay: in system", one_by_one.mean_in_system, "", 2),
-        Readout("4/s × mean stay", ONE_BY_ONE.arrivals_per_s * one_by_one.mean_stay_s, "", 2),
+        Readout("mean stay: one by one, 4/s", stay, "s", 2, (Clock.CLIENT,)),
+        Readout("in system: one by one, 4/s", in_system, "", 2),
+        Readout("in system if 4/s × mean stay", ONE_BY_ONE.arrivals_per_s * stay, "", 2),
         *_simulated_completions(case),
     )
 
@@ -268,12 +269,6 @@ def _recorded_three() -> tuple[tuple[str, tuple[Window, ...]], ...]:
     return tuple((name, windows_at(condition)) for name, condition in named.items())
 
 
-def _typical(case: Case, windows: Sequence[Window]) -> Window:
-    """The window whose completions are shown: of one window rate, stay and number fit together; medians do not."""
-    looked_at = sorted(case.looked_at(windows), key=_completed)
-    return looked_at[len(looked_at) // 2]
-
-
 def _simulated_completions(case: Case) -> tuple[Readout, ...]:
     labels = "simulated: completed", "simulated: longest request", "simulated: in system"
     if not case.simulated:
@@ -282,7 +277,7 @@ def _simulated_completions(case: Case) -> tuple[Readout, ...]:
     return (
         _per_s(case, labels[0], case.simulated, _completed),
         Readout(labels[1], longest, "s", 1, (Clock.FIT,)),
-        Readout(labels[2], _typical(case, case.simulated).mean_in_system, "", 1),
+        Readout(labels[2], case.of([window.mean_in_system for window in case.simulated]), "", 1),
     )
 
 
@@ -309,8 +304,8 @@ def good_readouts(**settings: Any) -> tuple[Readout, ...]:
 
 def _knee(deadline_s: float) -> Readout:
     """Where goodput begins to fall, from the planned arrival, in windows as short as the recorded ones."""
-    label, knee = "simulated knee, batched", ServiceLoad().knee(deadline_s)
-    return Readout(label, knee, "/s", 1) if knee < RATES[-1] else Readout(label, f"none to {RATES[-1]} /s")
+    label, knee = "goodput is highest at (simulated)", ServiceLoad().knee(deadline_s)
+    return Readout(label, knee, "/s", 1) if knee < RATES[-1] else Readout(label, f"{RATES[-1]} /s or more")
 
 
 def _good(case: Case, since: Since | None = None) -> Callable[[Window], float]:
@@ -327,28 +322,32 @@ def _wrong_of(case: Case, windows: Sequence[Window]) -> str:
     return PART_OF.format(wrong, sum(window.in_time(case.deadline_s, case.since) for window in windows))
 
 
-def _ask_what_more_requests_complete() -> Question:
-    before, after = (median(map(_completed, windows_at(each))) for each in (BATCHED, CROWDED))
-    simulated = median(map(_completed, _simulated(Simulate.CONTINUOUS, 16.0, RECORDED_REQUESTS)))
-    answer, all_of_4, four_times = f"about {after:.1f}", "about 4", f"about {4 * before:.0f}"
-    assert abs(after / before - 1) < 0.05 and abs(simulated / after - 1) < 0.05
+LATE_DEADLINE_S, LONG_WINDOW = 6.0, 256
+
+
+def _ask_what_a_long_window_does() -> Question:
+    at = float(BATCHED.arrivals_per_s or 0)
+    short, long = (_simulated(Simulate.CONTINUOUS, at, requests) for requests in (RECORDED_REQUESTS, LONG_WINDOW))
+    recorded_s = median(window.longest_s() for window in windows_at(BATCHED))
+    longest_s, completed = (median(quantity(window) for window in long) for quantity in (_longest, _completed))
+    assert abs(median(map(_longest, short)) / recorded_s - 1) < 0.05 and completed < at
+    same, square = f"about {recorded_s:.0f} s", f"about {recorded_s * (LONG_WINDOW / RECORDED_REQUESTS) ** 0.5:.0f} s"
+    answer = f"about {longest_s:.0f} s"
     return Question(
-        text=f"With continuous batching and 4 arrivals a second, {before:.2f} requests a second are completed. "
-        "How many are completed if 16 arrive in a second?",
-        choices=(answer, all_of_4, four_times),
+        text=f"With continuous batching and {at:g} arrivals a second, the longest of {RECORDED_REQUESTS} requests "
+        f"takes {recorded_s:.2f} s (client). Let as many arrive a second, but {LONG_WINDOW} in all: how long does the "
+        "longest take?",
+        choices=(same, square, answer),
         answer=answer,
-        reveals={"simulate": Simulate.CONTINUOUS, "rate_per_s": 16.0},
-        because=f"Recorded are {after:.2f}, and the simulator, which never saw these windows, has {simulated:.2f}. At "
-        "4 a second the engine already does all it can. What comes faster waits: the longest wait inside the engine "
-        f"grows from {_longest_inside(BATCHED):.1f} to {_longest_inside(CROWDED):.1f} s (engine).",
+        reveals={"simulate": Simulate.CONTINUOUS, "rate_per_s": at, "requests": LONG_WINDOW},
+        because=f"In the simulator it takes {longest_s:.1f} s (fit). {at:g} come in a second, {completed:.2f} are "
+        f"completed, so each second {at - completed:.2f} more wait, for as long as others come. Completions do not "
+        f"show it: a window of {RECORDED_REQUESTS} has nearly as many a second.",
     )
 
 
-def _longest_inside(condition: Condition) -> float:
-    return median(each.longest_engine_queue_s for each in recorded(condition))
-
-
-LATE_DEADLINE_S, LONG_WINDOW = 6.0, 256
+def _longest(window: Window) -> float:
+    return window.longest_s()
 
 
 def _ask_about_a_later_deadline() -> Question:
@@ -390,7 +389,7 @@ def _why_still(moved: str, settings: Mapping[str, Any]) -> str:
 
 
 COMPLETION_EXPLORATION = Exploration(
-    question=_ask_what_more_requests_complete,
+    question=_ask_what_a_long_window_does,
     in_view=("simulate", "rate_per_s", "requests", "windows"),
     settings={
         "simulate 16/s, batched": {"simulate": Simulate.CONTINUOUS, "rate_per_s": 16.0},

@@ -15,7 +15,7 @@ from figures.words import words
 from lib.checks import InputError, finite, share
 from lib.clocks import Clock
 from lib.units import shown
-from lib.whole_task import DECODE_SHARES, DECODE_SPEEDUP, TASK_S, FasterPart, ceiling, task_speedup
+from lib.whole_task import DECODE_SHARES, DECODE_SPEEDUP, TASK_S, FasterPart, task_speedup
 
 PAGE_PT, LEFT_PT, BOTTOM_PT, WIDTH_PT, HEIGHT_PT = 302, 34, 116, 316, 146
 MOST_SPEEDUP = 100
@@ -122,28 +122,35 @@ def task_readouts(**settings: Any) -> tuple[Readout, ...]:
     return tuple(found)
 
 
-def _ask_for_the_ceiling() -> Question:
-    most, far, near = ceiling(MIDDLE), task_speedup(MIDDLE, MOST_SPEEDUP), task_speedup(MIDDLE, DECODE_SPEEDUP)
-    answer = f"{most:g} times"
-    rest = shown(TASK_S * (1 - MIDDLE), "s")
+LONG_PREPARATION_S = 60.0
+FASTER, AS_FAST, SLOWER = "faster", "as fast as before", "slower"
+
+
+def _ask_about_preparation() -> Question:
+    task, fastest = (
+        FasterPart(TASK_S, TASK_S * MIDDLE, times, LONG_PREPARATION_S) for times in (DECODE_SPEEDUP, MOST_SPEEDUP)
+    )
+    assert task.net_speedup < fastest.net_speedup < 1
     return Question(
-        text=f"Decode is {_percent(MIDDLE)} of a task's time. Make it infinitely fast and leave the rest as it is. How "
-        "many times as fast does the task get?",
-        choices=("1.5 times", answer, f"{MOST_SPEEDUP} times", "without limit"),
-        answer=answer,
-        reveals={"speedup": MOST_SPEEDUP},
-        because=f"Of {shown(TASK_S, 's')} the other {rest} stay. Decode {MOST_SPEEDUP} times as fast gives {far:.2f}, "
-        f"and {DECODE_SPEEDUP} times already gave {near:g}: the part that nobody touches is the ceiling.",
+        text=f"Decode is {_percent(MIDDLE)} of a task of {_seconds(TASK_S)}, and gets {DECODE_SPEEDUP} times as fast. "
+        f"But a model must be loaded for it first, which takes {_seconds(LONG_PREPARATION_S)}. What does the task "
+        "become?",
+        choices=(FASTER, AS_FAST, SLOWER),
+        answer=SLOWER,
+        reveals={"preparation_s": LONG_PREPARATION_S},
+        because=f"It takes {_seconds(task.new_task_s)}, so it is {task.net_speedup:.2f} times as fast. The preparation "
+        "is longer than all of decode was: no speed-up earns it back in one task. With decode "
+        f"{MOST_SPEEDUP} times as fast it is {fastest.net_speedup:.2f}.",
     )
 
 
 TASK_SPEEDUP_EXPLORATION = Exploration(
-    question=_ask_for_the_ceiling,
+    question=_ask_about_preparation,
     in_view=("speedup", "preparation_s", "second_share"),
     settings={
         "decode 100 times as fast": {"speedup": MOST_SPEEDUP},
         "20 s of preparation": {"preparation_s": 20.0},
-        "100 times as fast after 60 s": {"speedup": MOST_SPEEDUP, "preparation_s": 60.0},
+        "100 times as fast after 60 s": {"speedup": MOST_SPEEDUP, "preparation_s": LONG_PREPARATION_S},
     },
     readouts=task_readouts,
     why_still=lambda moved, settings: "",

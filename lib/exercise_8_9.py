@@ -21,7 +21,9 @@ from lib.serving import (
     WORKLOAD,
     Configuration,
     Draft,
+    Limits,
     Workload,
+    choose,
     needs,
     pool_of,
     rounds_needed,
@@ -409,6 +411,7 @@ PER_RESULT = NumberPart(
     ),
     first_step="see for B, D and E whether they fit and are in time: only then there are qualified results",
     hint="divide the time of c by the number of requests, or give 0 where memory or deadline is not kept",
+    none_is_0=True,
 )
 
 
@@ -471,11 +474,6 @@ def _choice_part(
                 lambda inputs: _chosen(changed(inputs), by_memory=True),
                 may_coincide=True,
             ),
-            Mistake(
-                "what is late is chosen: it has no qualified result",
-                lambda inputs: _chosen(changed(inputs), in_time=False, by_memory=True),
-                may_coincide=True,
-            ),
             *more,
         ),
         first_step=first_step,
@@ -483,12 +481,23 @@ def _choice_part(
     )  # fmt: skip
 
 
+def _late(changed: Callable[[Inputs], Inputs]) -> Mistake:
+    """For a part in which something is late."""
+    return Mistake(
+        "what is late is chosen: it has no qualified result",
+        lambda inputs: _chosen(changed(inputs), in_time=False, by_memory=True),
+        may_coincide=True,
+    )
+
+
 CHOICE = _choice_part(
-    "e", _unchanged, "put the three times per result of d beside each other, for the outputs of the inputs"
-)
+    "e", _unchanged, "put the three times per result of d beside each other, for the outputs of the inputs",
+    (_late(_unchanged),),
+)  # fmt: skip
 LESS = _choice_part(
     "f1", _with_less_memory, "ask which of the memories of a still fit, for the outputs of the inputs",
     (
+        _late(_with_less_memory),
         Mistake(
             "what holds for A to D is copied: E is one more",
             lambda inputs: _chosen_of(_with_less_memory(inputs), "BD"),
@@ -563,6 +572,11 @@ def _without_rounding(output_tokens: int, **case: Any) -> tuple[float, float]:
     return longest, max(1.0, (output_tokens - 1) * (case["round_ms"] + case["query_ms"]) / left_ms)
 
 
+def _query_taken_off(query_ms: float, limits: tuple[float, float]) -> tuple[float, float]:
+    longest, fewest = limits
+    return longest - query_ms, fewest
+
+
 FLIPS = NumberPart(
     name="h",
     asked=(
@@ -596,6 +610,11 @@ FLIPS = NumberPart(
             "parts of a round are counted: only whole ones come to an end before the deadline",
             _without_rounding,
             may_coincide=True,  # where nearly a whole number of rounds fits
+        ),
+        Mistake(
+            "the query is taken off the longest round: its query is part of the round",
+            lambda query_ms, **case: _query_taken_off(query_ms, _limits_of_e(query_ms=query_ms, **case)),
+            may_coincide=True,  # where it is short
         ),
         Mistake(
             "the query is left out of the round: each round of E has one",
@@ -672,15 +691,41 @@ EXERCISE = Exercise(
 )
 
 
+def _by_chance_s(configuration: Configuration, workload: Workload = WORKLOAD) -> float:
+    """Seconds until the slowest request ends, on average, if acceptance is drawn by chance."""
+    found, draft = needs(configuration, workload), configuration.draft
+    if draft is None:
+        return found.total_s
+    _, slowest = rounds_of_slowest(draft, workload.output_tokens, workload.requests)
+    return found.prefill_s + slowest * found.round_s
+
+
+def _still_chosen(workload: Workload, limits: Limits) -> str | None:
+    """What is chosen if slots and chance are counted; None if nothing keeps the limits."""
+    kept = [
+        (time, one.name)
+        for one, time in ((one, _by_chance_s(one, workload)) for one in (B, D, E))
+        if memory_with_slots(one, workload) <= limits.memory_bytes and time <= limits.deadline_s
+    ]
+    return min(kept)[1] if kept else None
+
+
 def notes() -> str:
     """What the arithmetic of the exercise leaves out, for those who have done it: not graded, the book's numbers."""
-    assert D.draft and E.draft
     with_slots, without = (of(D) // MIB for of in (memory_with_slots, lambda one: needs(one).memory_bytes))
-    lines = [f"Slots: a draft may reach beyond the last output, which takes D {with_slots - without} MiB more."]
-    for one, draft in ((D, D.draft), (E, E.draft)):
-        mean, slowest = rounds_of_slowest(draft, WORKLOAD.output_tokens, WORKLOAD.requests)
+    lines = [
+        f"Slots: a draft may reach beyond the last output, which takes D {with_slots - without} MiB more: "
+        f"{with_slots:,} of {LIMITS.memory_bytes // MIB:,}."
+    ]
+    for one in (D, E):
+        assert one.draft
+        mean, slowest = rounds_of_slowest(one.draft, WORKLOAD.output_tokens, WORKLOAD.requests)
         lines.append(
             f"Chance: if acceptance is random, a request of {one.name} takes {mean:.1f} rounds on average, the slowest "
-            f"of {WORKLOAD.requests} takes {slowest:.1f}, and the batch ends with it."
+            f"of {WORKLOAD.requests} takes {slowest:.1f}, and the batch ends with it: after {_by_chance_s(one):.2f} s, "
+            f"where c has {needs(one).total_s:.2f} s."
         )
+    for workload, limits in ((WORKLOAD, LIMITS), (WORKLOAD, LESS_MEMORY), (SHORT_OUTPUTS, LIMITS)):
+        assert _still_chosen(workload, limits) == choose((B, D, E), workload, limits).name
+    lines.append(f"No verdict turns: both end within {LIMITS.deadline_s:g} s, and e, f1 and g choose the same.")
     return "\n".join(lines)

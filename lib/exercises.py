@@ -163,7 +163,7 @@ class NumberPart:
     """A part that asks for numbers, and for the function that computes them.
 
     `cases` gives the arguments of each case of the inputs, by name; `key` and the mistakes take them (more by `**_`)
-    and give one number for each quantity asked.
+    and give one number for each quantity asked. With `none_is_0`, None among them is 0.
     """
 
     name: str
@@ -173,6 +173,7 @@ class NumberPart:
     mistakes: tuple[Mistake, ...]
     first_step: str
     hint: str
+    none_is_0: bool = False
 
     def judge(self, inputs: Any, answer: Any) -> Verdict:
         """Judge the numbers of an answer, in the order of the cases."""
@@ -180,6 +181,8 @@ class NumberPart:
         if all(value is None for value in given):
             return BLANK
         slots = self._slots(inputs)
+        answer = self._read(answer, len(slots))
+        given = _flat(answer)
         missing = sum(value is None for value in given)
         if missing:
             return Verdict(Kind.BLANK, f"not answered yet: {missing} of {len(given)} numbers.")
@@ -198,7 +201,7 @@ class NumberPart:
         answers: list[Any] = []
         for case in cases:
             try:
-                answers.append(function(**case))
+                answers.append(self._read(function(**case), len(self.asked)))
             except (Exception, SystemExit) as error:  # whatever a student's own code raises
                 return Verdict(Kind.UNREADABLE, f"it stops with {_told(error)}.", case)
         if _is_stub(function) and all(answer is None for answer in answers):
@@ -213,6 +216,13 @@ class NumberPart:
             if why:
                 return Verdict(Kind.UNREADABLE, why, case)
         return self._judge_numbers(self._slots(inputs), _flat(answers))
+
+    def _read(self, answer: Any, count: int) -> Any:
+        """The answer, with 0 for None if that is what None stands for among so many numbers."""
+        given = _flat(answer)
+        if not self.none_is_0 or len(given) != count or None not in given:
+            return answer
+        return [0 if value is None else value for value in given]
 
     def tells_apart(self, inputs: Any) -> bool:
         """Whether, on these inputs, each mistake leads clearly away from the key."""

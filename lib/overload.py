@@ -25,7 +25,7 @@ class Fate(StrEnum):
 
     IN_TIME = "in time"
     LATE = "late"
-    CANCELLED = "cancelled"
+    GIVEN_UP = "given up"
     REFUSED = "refused"
 
 
@@ -162,7 +162,7 @@ def _outcomes(schedule: Schedule, engine: int, due_ns: int) -> list[Outcome]:
 
 def _fate(completed: bool, in_time: bool) -> Fate:
     if not completed:
-        return Fate.CANCELLED
+        return Fate.GIVEN_UP
     return Fate.IN_TIME if in_time else Fate.LATE
 
 

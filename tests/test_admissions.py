@@ -45,6 +45,10 @@ def readouts(**settings: Any) -> dict[str, str]:
     return {one.label: str(one) for one in ADMISSION.exploration.readouts(**BOOK | settings)}
 
 
+def texts(**settings: Any) -> set[str]:
+    return {text.get_text() for text in visible_texts(ADMISSION.figure(**settings))}
+
+
 def bars(axes: Axes) -> dict[str, list[tuple[int, float, float]]]:
     """By hatch, the row of each bar and its ends, in seconds."""
     found = {}
@@ -64,7 +68,7 @@ def marks(axes: Axes, marker: str) -> list[tuple[float, float]]:
 
 def seconds_of(outcome: Outcome, due_ns: int) -> tuple[float, float]:
     """When it was in the engine, written out once more."""
-    leaves = outcome.finish_ns if outcome.fate != Fate.CANCELLED else outcome.request.arrival_ns + due_ns
+    leaves = outcome.finish_ns if outcome.fate != Fate.GIVEN_UP else outcome.request.arrival_ns + due_ns
     enters = leaves if outcome.started_ns < 0 else outcome.started_ns
     return enters / NS, max(enters, leaves) / NS
 
@@ -74,7 +78,7 @@ def test_each_bar_is_a_request_in_its_engine_in_the_look_of_its_fate(settings: d
     here, due_ns = served(**settings), deadline_ns((BOOK | settings)["deadline_s"])
     (axes,) = ADMISSION.figure(**settings).axes
     drawn = bars(axes)
-    for fate, role in ((Fate.IN_TIME, "decode"), (Fate.LATE, "foreign"), (Fate.CANCELLED, "queue")):
+    for fate, role in ((Fate.IN_TIME, "decode"), (Fate.LATE, "foreign"), (Fate.GIVEN_UP, "queue")):
         expected = [
             (row, *seconds_of(outcome, due_ns)) for row, outcome in enumerate(here.outcomes) if outcome.fate == fate
         ]
@@ -107,14 +111,33 @@ def test_what_is_told_is_what_became_of_them(settings: dict[str, Any]) -> None:
     counts = {fate: sum(outcome.fate == fate for outcome in here.outcomes) for fate in Fate}
     assert [shown[fate] for fate in Fate] == [str(count) for count in counts.values()]
     assert sum(counts.values()) == asked["requests"] == len(here.outcomes)
-    told = words("en", "admission")["counts"].format(
+    # A user who gives up ends the wait, but not a step that is submitted.
+    hard = asked["way"] == Way.GIVE_UP and counts[Fate.LATE]
+    told = words("en", "admission")["late_though_given_up" if hard else "counts"].format(
         requests=asked["requests"], **{fate.name.lower(): count for fate, count in counts.items()}
     )
-    assert told in {text.get_text() for text in visible_texts(ADMISSION.figure(**settings))}
+    assert told in texts(**settings)
     all_in = sum(outcome.fate == Fate.IN_TIME for outcome in served(**settings | {"way": Way.ALL_IN}).outcomes)
     assert shown["in time if all let in"] == str(all_in)
     late = [outcome for outcome in here.outcomes if outcome.fate != Fate.IN_TIME]
     assert shown["tokens in vain"] == f"{sum(outcome.computed_tokens for outcome in late):,} token"
+
+
+def test_who_is_late_though_users_give_up_was_in_a_step_at_the_deadline() -> None:
+    here, due_ns = served(way=Way.GIVE_UP), deadline_ns(BOOK["deadline_s"])
+    (schedule,) = here.schedules
+    assert schedule
+    ends = [(each.start_ns, each.end_ns(step)) for each in schedule.stretches for step in range(1, each.steps + 1)]
+    late = [outcome for outcome in here.outcomes if outcome.fate == Fate.LATE]
+    assert len(late) == 2
+    for outcome in late:
+        due = outcome.request.arrival_ns + due_ns
+        assert max(end for _, end in ends if end < outcome.finish_ns) <= due < outcome.finish_ns
+
+
+def test_picture_and_readouts_use_the_same_words() -> None:
+    named = {words("en", "admission")[fate.name.lower()] for fate in Fate}
+    assert named == {str(fate) for fate in Fate} <= set(readouts())
 
 
 def test_the_books_setting() -> None:
@@ -123,6 +146,10 @@ def test_the_books_setting() -> None:
     assert readouts(way=Way.REFUSE)["in time"] == "24"
     assert readouts(way=Way.REFUSE)["refused"] == "8"
     assert readouts(way=Way.GIVE_UP)["in time"] == readouts(way=Way.REFUSE, guess=Guess.ALONE)["in time"] == "10"
+    given_up = readouts(way=Way.GIVE_UP)
+    assert (given_up["late"], given_up["given up"]) == ("2", "20")
+    (told,) = (text for text in texts(way=Way.GIVE_UP) if text.startswith("Of 32"))
+    assert told == "Of 32: 10 in time, 2 late (last step was submitted), 20 given up, 0 refused"
     assert readouts(way=Way.PASS_ON)["in time"] == readouts(way=Way.FASTER)["in time"] == "32"
     nobody = readouts(way=Way.REFUSE, deadline_s=0.5)
     assert (nobody["refused"], nobody["of all tokens"], nobody["device, each in time"]) == ("32", "0 %", "–")

@@ -148,6 +148,7 @@ def test_hidden_in_the_books_numbers() -> None:
         ("d", [0, 4.5565, 5.5536, 2.4503, 2.3685, 2.2596], "GPU time per result of D at output_tokens 256: this comes"),
         ("h", [54.69, 1.0], "longest round of E: this comes out if the prefill is forgotten"),
         ("h", [19.45, 1.4167], "longest round of E: this comes out if every output is given a round"),
+        ("h", [38.65, 1.4167], "longest round of E: this comes out if the query is taken off the longest round"),
         ("h", [38.75, 1.4113], "fewest outputs of a round: this comes out if parts of a round are counted"),
     ],
 )
@@ -162,6 +163,8 @@ def test_a_wrong_choice_gets_its_sentences() -> None:
     assert "what holds for A to D is copied" in EXERCISE.part("f1").judge(BOOK, "none").sentence
     assert "whether or not it fits" in EXERCISE.part("f1").judge(BOOK, "D").sentence
     assert "the outputs are taken as they were" in EXERCISE.part("g").judge(BOOK, "D").sentence
+    assert "the least memory is chosen" in EXERCISE.part("g").judge(BOOK, "B").sentence
+    assert "late" not in EXERCISE.part("g").judge(BOOK, "B").sentence  # with short outputs nothing is
     assert "the memory is taken as it was" in EXERCISE.part("f2").judge(BOOK, {"B deadline"}).sentence
     assert EXERCISE.part("f2").judge(BOOK, {"E memory"}).kind is Kind.NOT_YET
     both = replace(BOOK, draft_outputs=1.25)  # D breaks both limits in less memory
@@ -231,11 +234,31 @@ def test_inputs_that_make_no_sense_are_refused(name: str, value: Any) -> None:
 
 
 def test_the_notes_say_what_was_left_out() -> None:
-    slots, of_d, of_e = notes().splitlines()
-    assert " 36 MiB more" in slots  # a block for each of 16 requests
+    slots, of_d, of_e, verdict = notes().splitlines()
+    assert " 36 MiB more: 9,272 of 12,288." in slots  # a block for each of 16 requests
     assert "85.6 rounds on average" in of_d and "97.4" in of_d
+    assert of_d.endswith(f"after {2.232261 + 97.4192 * 0.02735:.2f} s, where c has 4.56 s.")
     assert " 127.9 rounds" in of_e
+    assert of_e.endswith(f"after {2.0405 + 140.438 * 0.02745:.2f} s, where c has 5.55 s.")
+    assert verdict == "No verdict turns: both end within 7 s, and e, f1 and g choose the same."
     assert WORKLOAD.requests == 16 and LIMITS.deadline_s == 7
+
+
+def test_none_stands_for_no_result() -> None:
+    right = keys(BOOK, "d")
+    assert right[0] == 0
+    assert part("d").judge(BOOK, [None, *right[1:]]).kind is Kind.RIGHT
+    assert part("d").judge(BOOK, [*right[:1], None, *right[2:]]) == part("d").judge(BOOK, [*right[:1], 0, *right[2:]])
+    assert part("d").judge(BOOK, [*right[:1], None, *right[2:]]).kind is Kind.MISTAKE
+    assert part("d").judge(BOOK, [None] * 6).kind is Kind.BLANK
+
+    def with_none(**case: Any) -> list[float | None]:
+        return [value or None for value in part("d").key(**case)]
+
+    assert part("d").judge_function(BOOK, with_none).kind is Kind.RIGHT
+    assert Checker(EXERCISE, BOOK).earned("d", with_none, draw="marks")
+    assert part("d").judge_function(BOOK, lambda **_: None).kind is Kind.UNREADABLE
+    assert part("b").judge(BOOK, [None, *keys(BOOK, "b")[1:]]).kind is Kind.BLANK
 
 
 def test_the_solution_is_right_for_a_class(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,7 +60,7 @@ def plain_fates(requests: list[Request], served: Served, due: int) -> list[Fate]
         assert schedule is not None
         turn[outcome.engine] += 1
         if place in {gone.place for gone in schedule.cancellations}:
-            fates.append(Fate.CANCELLED)
+            fates.append(Fate.GIVEN_UP)
         else:
             in_time = schedule.finish_ns[place] - outcome.request.arrival_ns <= due
             fates.append(Fate.IN_TIME if in_time else Fate.LATE)
@@ -115,7 +115,7 @@ def test_no_two_run_at_a_time_on_one_row_and_three_ways_differ_as_counted_by_han
     gone = let_all_in(cancel_at_deadline(load, 5), ONE_ROW, 5)
     # The fifth starts at 8 and its user goes away at 9; the sixth starts at 9 and its user goes away at 10; ...
     assert [outcome.started_ns // NS for outcome in gone.outcomes] == [0, 2, 4, 6, 8, 9, 10, 11]
-    assert (gone.count(Fate.IN_TIME), gone.count(Fate.CANCELLED)) == (4, 4)
+    assert (gone.count(Fate.IN_TIME), gone.count(Fate.GIVEN_UP)) == (4, 4)
     assert gone.wasted_tokens == 4 * 8 < all_in.wasted_tokens == 4 * 9
     assert (all_in.busy_ns, gone.busy_ns, refused.busy_ns) == (16 * NS, 12 * NS, 12 * NS)
     assert refused.busy_ns_per_result == 2 * NS
@@ -124,7 +124,7 @@ def test_no_two_run_at_a_time_on_one_row_and_three_ways_differ_as_counted_by_han
 def test_who_goes_away_within_a_step_is_computed_until_its_end() -> None:
     (asked,) = cancel_at_deadline([Request(0, 8, 5)], 1.5)
     served = let_all_in([asked], ONE_ROW, 1.5)
-    assert served.busy_ns == 2 * NS and served.count(Fate.CANCELLED) == 1
+    assert served.busy_ns == 2 * NS and served.count(Fate.GIVEN_UP) == 1
     # In its last step it still ends, too late.
     (brief,) = cancel_at_deadline([Request(0, 8, 2)], 1.5)
     assert let_all_in([brief], ONE_ROW, 1.5).count(Fate.LATE) == 1

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from figures.self_test import QUESTIONS, SelfTest, self_test
+from figures.self_test import QUESTIONS, SelfTest, less_memory, self_test, waiting_for_tools
 from lib.checks import InputError
 
 
@@ -58,3 +58,14 @@ def test_what_is_stored_are_the_questions_alone(test: SelfTest) -> None:
 def test_what_is_no_question_and_no_choice_is_refused(test: SelfTest, place: int, choice: str) -> None:
     with pytest.raises(InputError):
         test.judge(place, choice)
+
+
+def test_what_a_tool_adds_is_not_hidden_in_a_queue() -> None:
+    assert "None of that is queue." in waiting_for_tools().question.text
+
+
+def test_what_misses_by_little_has_the_name_of_its_configuration() -> None:
+    asked = less_memory().question
+    assert asked.answer == "none of them"
+    assert asked.because.endswith("what fits is too late, and D misses by little.")
+    assert {"A", "B", "C", "D"} < set(asked.choices)

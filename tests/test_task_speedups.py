@@ -1,6 +1,7 @@
 """The explorer of a whole task: curves, dots and ceilings lie where they should, what is said is true."""
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from figures.registry import entry
 from figures.task_speedups import MOST_SPEEDUP, ROLES, TASK_SPEEDUP_EXPLORATION
 from figures.words import LANGUAGES
 from lib.clocks import Clock
+from lib.exercise_8_8 import BOOK as EXERCISE_BOOK
+from lib.exercise_8_8 import EXERCISE
+from lib.exercises import NumberPart
+from tests.test_exercises import flat, numbers
 
 TASK_SPEEDUP = entry("task-speedup")
 BOOK = book_values(TASK_SPEEDUP.draw, TASK_SPEEDUP.arguments)
@@ -107,12 +112,26 @@ def test_the_books_readouts() -> None:
     assert {clock for one in TASK_SPEEDUP_EXPLORATION.readouts(**BOOK) for clock in one.clocks} == {Clock.ASSUMED}
 
 
-def test_the_answer_is_the_ceiling() -> None:
+def test_the_question_is_about_what_is_not_drawn() -> None:
     question = TASK_SPEEDUP_EXPLORATION.question()
-    assert question.answer == "2 times"
-    nearly = times_as_fast(BOOK["second_share"], **{"preparation_s": 0} | dict(question.reveals))
-    assert 1.98 < nearly < 2 and f"{nearly:.2f}" in question.because
-    assert "1.6" in question.because and "1.6" not in question.text
+    assert question.answer == "slower" and question.answer in question.choices
+    shown = [text.get_text() for text in visible_texts(TASK_SPEEDUP.figure())]
+    assert not any("slower" in text for text in shown)
+    revealed = BOOK | dict(question.reveals)
+    gain = times_as_fast(revealed["second_share"], revealed["speedup"], revealed["preparation_s"])
+    assert gain < 1 and f"{gain:.2f} times as fast" in question.because
+    assert "50 %" in question.text and "4 times" in question.text and "60 s" in question.text
+    assert "122.5 s" in question.because and "it is 0.90" in question.because
+    shown = [text.get_text() for text in visible_texts(TASK_SPEEDUP.figure(**dict(question.reveals)))]
+    assert any(f"50 % of the time: the task {gain:.2f} times as fast (slower)" in text for text in shown)
+
+
+def test_the_question_gives_no_answer_of_exercise_8_8_away() -> None:
+    question = TASK_SPEEDUP_EXPLORATION.question()
+    answers = [each for part in EXERCISE.parts if isinstance(part, NumberPart) for each in numbers(part, EXERCISE_BOOK)]
+    assert len(answers) > 3
+    for answer in flat(answers):
+        assert f"{answer:g}" not in re.findall(r"\d+\.\d+", question.text + question.because)
 
 
 def test_the_named_settings_answer_it() -> None:

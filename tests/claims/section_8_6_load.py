@@ -310,7 +310,7 @@ ADMISSION: tuple[Claim, ...] = (
     fate_claim(Way.ALL_IN, Fate.LATE, "22"),
     fate_claim(Way.GIVE_UP, Fate.IN_TIME, "10"),
     fate_claim(Way.GIVE_UP, Fate.LATE, "2"),
-    fate_claim(Way.GIVE_UP, Fate.CANCELLED, "20"),
+    fate_claim(Way.GIVE_UP, Fate.GIVEN_UP, "20"),
     fate_claim(Way.REFUSE, Fate.IN_TIME, "24"),
     fate_claim(Way.REFUSE, Fate.REFUSED, "8"),
     fate_claim(Way.REFUSE, Fate.IN_TIME, "10", Guess.ALONE),
