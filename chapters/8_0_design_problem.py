@@ -97,7 +97,7 @@ rows = [("model", INSTANCE.model.name), ("card", INSTANCE.card.name)]
 Table(("what", "value"), rows + published(INSTANCE.card), left=("value",))
 
 # %% [markdown]
-# All experiments of this chapter were run on this card, except experiment 8-7, which used an Apple M2 Max.
+# All experiments of this chapter were run on this card, except that of 8.4.1 on an Apple M2 Max, and what others have published, which is marked.
 #
 # The instance does not own the whole card. It has a share of 32 GiB, out of which 12 GiB are reserved for the **KV cache**: the
 # keys and values of every token already processed, which later tokens look up in attention. (Memory of the
@@ -174,8 +174,8 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # | offloading | memory on the card | copies over a slower link, at every step |
 # | speculative decoding | steps | drafts that are thrown away |
 #
-# The last section puts them side by side on one question: **16 long requests arrive at the same moment. Which
-# configuration should the instance run?** Make a guess now and keep it: larger batches,
+# Section 8.6 asks one question of them: **16 long requests arrive at the same moment. Which
+# configuration should the instance run?** Make a guess now and keep it: a shared prefix,
 # smaller KV, moved weights, or guessed tokens?
 
 # %% [markdown]

@@ -273,3 +273,5 @@ for row in record("step_efficiency").where(input_kind="2k_independent"):
 #
 # Where several times must be summed up in one number, we take a percentile by nearest rank: the smallest recorded value that so many per cent do not
 # exceed. Nothing is interpolated, so it is always a time that somebody waited.
+#
+# Next: why a batch hands out so much more, and who is computed when, in [8.2](8_2_batching_and_scheduling.ipynb).

@@ -499,4 +499,4 @@ for name, grid in (("fit", by_fit), ("max(host, device)", by_max)):
 # %% [markdown]
 # [Exercise 8-2](../exercises/ex_8_2_chunk_from_interval.ipynb) goes through the four requests by hand and then chooses a limit from the record.
 #
-# The scheduler now knows whom to compute. Where their KV goes, and how it is shared and given back, is section 8.3.
+# The scheduler now knows whom to compute. Where their KV goes, and how it is shared and given back, is section [8.3](8_3_kv_cache.ipynb).

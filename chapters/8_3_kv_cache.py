@@ -821,3 +821,5 @@ for name in ("compute_s", "fetch_s", "write_s"):
 
 # %% [markdown]
 # [Exercise 8-4](../exercises/ex_8_4_which_prefix_to_keep.ipynb): which prefixes to keep in 864 MiB, and why a recorded pool found nothing.
+#
+# Next: what if nothing can be shared, and it still must fit? [8.4](8_4_compression_and_offload.ipynb) makes it smaller, or moves it.

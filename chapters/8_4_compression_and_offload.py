@@ -574,6 +574,8 @@ for first, wrong in ((1.0, 0.05), (0.9, 0.25)):
 # %% [markdown]
 # ### Which of the two
 #
-# Back to the 16 long requests. With q8_0 and no sharing they take 9.86 GiB; in BF16, with their prefix shared, 5.91 GiB. The first changes numbers and needs no common prefix. The second changes no number, and needs one. Which is better is a matter of the whole task: conversion, generation, retries. Section 8.6 does that sum.
+# Back to the 16 long requests. With q8_0 and no sharing they take 9.86 GiB; in BF16, with their prefix shared, 5.91 GiB. The first changes numbers and needs no common prefix. The second changes no number, and needs one. Which is better depends on the whole task: conversion, generation, retries. Section 8.6 compares the two by memory and time alone, with all answers taken to be right and converting for nothing; one of them loses already then.
 #
 # [Exercise 8-6](../exercises/ex_8_6_compressed_kv.ipynb): capacity, changed answers, and what retries cost.
+#
+# Next: not fewer bytes in a step, but fewer steps, in [8.5](8_5_speculative_decoding.ipynb).

@@ -410,7 +410,7 @@ for name, (weights, kv) in beside.items():
     print(f"beside {name}: {blocks} blocks, {blocks // request} complete long requests")
 
 # %% [markdown]
-# Drafts make each request faster, and the pool of 8.0 holds 7 of them instead of 10.
+# Drafts make each request faster, and the pool of 8.0 holds 7 of them instead of 10, if none shares its prefix.
 #
 # ### When others want the card
 #
@@ -444,3 +444,5 @@ explore("speculation-under-load")
 # At 8K of context there is no such batch: the KV of a request takes longer to read than its five rows to compute, however many requests there are, and drafts read it once for 3.05 outputs. With contexts of 128 tokens and a quick host drafts cost time from batch 206 on. Behind a host that takes 26 ms it would be from batch 327 on, and the pool holds 227.
 #
 # [Exercise 8-7](../exercises/ex_8_7_draft_length.ipynb): how long a draft should be, when tokens come one by one and when they come in groups.
+#
+# Next: requests that keep arriving, and the choice, in [8.6](8_6_serving_and_choice.ipynb).

@@ -46,7 +46,7 @@ from figures.explorer import explore
 explore("requests-in-system")
 
 # %% [markdown]
-# Compare the two lines *to the last*, rate times mean stay and the mean number: they agree in every run, as they count the same seconds. Over a window inside the run (6 to 12 s) they agree only where the service is *stable*. In overload each newcomer will stay longer than those who are there now, and $\\lambda \\bar T$ runs ahead. And a slower tool costs no computing at all, but room: with a tool that takes 3 s instead of 1, 14.6 are in the system instead of 6.6, still 2.5 of them with a row, and 83.3 % of the KV that is held lies idle.
+# Compare the two lines *to the last*, rate times mean stay and the mean number: they agree in every run, as they count the same seconds. Over a window inside the run (6 to 12 s) they agree only where the service is *stable*. In overload each newcomer will stay longer than those who are there now, and $\lambda \bar T$ runs ahead. And a slower tool costs no computing at all, but room: with a tool that takes 3 s instead of 1, 14.6 are in the system instead of 6.6, still 2.5 of them with a row, and 83.3 % of the KV that is held belongs to requests without a row.
 #
 # Larger batches raise the rate that the instance can keep up with, but each request brings KV to read, tokens to compute, work for the host. Where processing can no longer follow the arrivals, the queue grows, and the wait with it.
 #
@@ -71,13 +71,13 @@ for queue in (100_000_000, 200_000_000):
 # %% [markdown]
 # With 0.1 seconds of queue it is in time; with 0.1 more it is late, and each token computed for it is computed for nobody. Whoever knows that on its arrival has three ways: **reject** it at once, so that the user can turn elsewhere; **pass it on** to another instance; or serve it by a **faster configuration**, with drafts say, or with a shorter answer.
 #
-# But how does a gateway know how long the queue will be? It keeps books: for each request that it let in, when it should end. That is a forecast, not the truth. Here is the engine of the next section under more load than it can bear. What becomes of the requests if all are let in, if users go away at the deadline, if the gateway refuses?
+# But how does a gateway know how long the queue will be? It keeps books: for each request that it let in, when it should end. That is a forecast, not the truth. Here is the engine that 8.6.2 will measure: at most four requests run, prompts are short or long, answers are due after 3 s. 4 requests arrive in a second, 1.7 times what it can bear. What becomes of the requests if all are let in, if users go away at the deadline, if the gateway refuses?
 
 # %%
 explore("admission")
 
 # %% [markdown]
-# See how little it helps that users give up. The queue stays as long as their patience: each of them gets a row at the last moment, has the whole prompt computed, and leaves. 69 % of all tokens are computed in vain, just as if nobody gave up. And a gateway is as good as its forecast: one that reckons as if each request were *alone* in the engine refuses nobody here, and helps nobody. (Those who are late although users give up were in their last step when the time was over.)
+# If all are let in, 10 of 32 are in time. If users give up at the deadline, it is 10 again. The queue stays as long as their patience: each of them gets a row at the last moment, has the whole prompt computed, and leaves. 69 % of all tokens are computed in vain, just as if nobody gave up. With a gateway that refuses 8, 24 are in time. But a gateway is as good as its forecast: one that reckons as if each request were *alone* in the engine refuses nobody here, and helps nobody. (Those who are late although users give up were in their last step when the time was over.)
 #
 # **Cancelling** is needed all the same. A user who goes away, or whose deadline has passed, needs no further steps, so none are scheduled. But a step that has been submitted still writes to its blocks: they are given back only when it has ended (8.3.2).
 #
@@ -101,7 +101,7 @@ goodput(correct=[True, True, False], in_time=[False, True, True], length_s=2)
 # %% [markdown]
 # ### 336 requests
 #
-# The same eight questions were asked again and again: find three numbers in a document. Four of the documents are short (1863 tokens), four long (7239); an answer has 46 tokens, and a program knows the right one. It is due 3 seconds after its request arrives. Three ways of letting requests in: **one at a time** (the others wait in the application), **continuous batching** (at most four run), and **all at once**, sixteen submitted together (four run). Two of them at three rates, each condition in three windows of 16 requests:
+# The same eight questions were asked again and again: find three numbers in a document. Four of the documents are short (1863 tokens), four long (7239); an answer has 46 tokens, and a program knows the right one. It is due 3 seconds after its request arrives. Three ways of letting requests in: **one at a time** (the others wait in the application), **continuous batching** (at most four run), and **all at once**, sixteen submitted together (four run). The first two at 1, 4 and 16 requests a second; with the third that makes seven conditions. Each was run in three windows of 16 requests:
 
 # %%
 from lib.service_record import DEADLINE_S, all_windows
@@ -114,7 +114,7 @@ print(f"{asked} answers, {right} right, {good} right and in time")
 print(f"{right - good} right but late")
 
 # %% [markdown]
-# One question of the eight was answered wrongly each time; that makes 42 wrong answers. More than three times as many were right and came too late. Figure 8-33 counts all completed requests, condition by condition; the bar is the median of three windows, the dots are the windows. Beside them stands our simulator:
+# One question of the eight was answered wrongly each time; that makes 42 wrong answers. More than three times as many were right and came too late. Figure 8-33 counts all completed requests, condition by condition; the bar is the median of three windows, the dots are the windows. Our simulator can be put beside them, at any rate and length of window:
 
 # %%
 explore("completion-throughput")
@@ -166,7 +166,7 @@ for condition in UNSEEN:
 explore("load-curve")
 
 # %% [markdown]
-# In windows of 16 requests goodput is best where 2.9 arrive in a second, and at 4 half of it is left, 1.03. But the last of 16 arrives after less than four seconds, before the queue is long. With 256 requests a window it rises until 2.4 arrive in a second, as many as the instance can complete; it is 2.08 there, as one answer in eight is wrong. Beyond that it falls off a cliff: of 256 requests at 4 a second, 215 are answered correctly and too late, the longest takes 42.6 s. Goodput is 0.09, and completions are as high as ever. A short window hides overload. If requests come by chance, goodput is best at 2 a second already: they come in bunches.
+# In windows of 16 requests goodput is best where 2.9 arrive in a second, and at 4 half of it is left, 1.03. But the last of 16 arrives after less than four seconds, before the queue is long. With 256 requests a window it rises until 2.4 arrive in a second, as many as the instance can complete; it is 2.08 there, as one answer in eight is wrong. Beyond that it falls off a cliff: of 256 requests at 4 a second, 215 are answered correctly and too late, the longest takes 42.6 s. Goodput is 0.09, and completions are as high as ever. So 4 a second is not within what this instance can do, and a short window hides that. If requests come by chance, goodput is best at 2 a second already: they come in bunches.
 #
 # **The rule of action.** Find the rate at which goodput begins to fall, and limit *admission* to what can be served, so that the queue stays short. More arrivals then mean more refusals, told at once. In windows of 256 requests, right and in time a second:
 
@@ -180,7 +180,7 @@ for rate in (2, 4, 8, 16):
     print(f"{rate:>2}/s: all let in {pair[0]:.2f}, late ones refused {pair[1]:.2f}")
 
 # %% [markdown]
-# It is not constant: at 16 a second the gateway's forecast errs, 37 right answers come late after all, and 2.33 a second are left instead of 0.04. And look closer: how can 8 arrivals a second bring more good answers than the instance could complete before? The gateway refuses whom it expects to be late, and a long document takes longer, so it is the long ones that go. At 4 a second, 67 of the 128 requests with a long document are refused, and not one with a short. Goodput counts heads. Whoever limits admission decides *who* is served, and had better know it.
+# With late ones refused, goodput does not stay level. At 16 a second the gateway lets in too many, and 37 right answers come late after all; still, 2.33 a second are left instead of 0.04. And look closer: how can 8 arrivals a second bring more good answers than the instance could complete before? The gateway refuses whom it expects to be late, and a long document takes longer, so it is the long ones that go. At 4 a second, 67 of the 128 requests with a long document are refused, and not one with a short. Goodput counts heads. Whoever limits admission decides *who* is served, and had better know it.
 #
 # So three things have to be measured, and none follows from another: tokens a second that the card puts out, how long one user waits, and how many requests a second are right and in time.
 #
@@ -220,9 +220,9 @@ print(f"{again.interval_error:.1%} (intervals)")
 explore("your-engine")
 
 # %% [markdown]
-# (The replay fits so well because the file comes from the simulator, with some noise. A real engine will not be so kind: look at the residuals before you believe a fit.)
+# (The replay fits so well because the file comes from the simulator, with some noise. A real engine will not be so kind: look at how far the replay lies from what was measured before you believe a fit.)
 #
-# **Recalibrate the chapter.** With one line every explorer whose time is by the fit draws for that machine, here and in this notebook's other cells; its question and the column "book" stay the book's. Figure 8-6 on the engine of the file:
+# **Recalibrate the chapter.** With one line every explorer whose time is by the fit draws for that machine, here and in this notebook's other cells; its question, and the values that it names as the book's, stay the book's. Figure 8-6 on the engine of the file:
 
 # %%
 from figures.machine import back_to_the_book, recalibrate
@@ -247,7 +247,7 @@ back_to_the_book()
 #
 # seconds of the card. These are not the seconds that its user waits.
 #
-# And where nothing was measured? Then take what must be done, and how much of its peak the card reaches at such work. FLOP over (**MFU** × peak) for a prefill, bytes over (**MBU** × bandwidth) for a decode round. Here is what the card reached, at contexts of 2048 tokens (clock: engine, rounds without prefill in them):
+# And where nothing was measured? Then take what must be done, and how much of its peak the card reaches at such work. FLOP over (**MFU** × peak) for a prefill, bytes over (**MBU** × bandwidth) for a decode round. A **round** here is one decode step of all requests in a batch; with drafts, drafting and verifying as in 8.5.2. This is what the card reached, at contexts of 2048 tokens (clock: engine, rounds without prefill in them):
 
 # %%
 from figures.tables import Table
@@ -268,14 +268,14 @@ Table(("batch", "read", "at peak", "a round took", "MBU", "MFU"), rows)
 #
 # ### Sixteen long requests
 #
-# Now the question of 8.0. Sixteen long requests arrive at one moment: 8192 tokens in, the first 6144 of them the same, 256 out. 12 GiB for KV and everything beside it, and 7 seconds. Four configurations (we take all their answers to be right):
+# Now the question of 8.0. Sixteen long requests arrive at one moment: 8192 tokens in, the first 6144 of them the same, 256 out. 12 GiB for KV and what drafts take, and 7 seconds. Four configurations (we take all their answers to be right):
 #
 # - **A**: BF16, each request with a context of its own;
 # - **B**: BF16, the prefix shared, and cached before the requests come;
 # - **C**: q8_0, each with its own context;
-# - **D**: as B, with DFlash drafts (8.5.3). We assume 3 outputs a round.
+# - **D**: as B, with DFlash drafts of 7 tokens (8.5.3), so that 8 positions are verified. We assume 3 outputs a round: the rounds traced in 8.5.4 accepted more, but those were other tasks.
 #
-# Which of the four do you expect to fit, and which to be in time? Each is a line of data, and `needs` puts its times together:
+# (Moved weights are not among them: over PCIe their copies alone would take 10.8 s, 8.4.3.) Which of the four do you expect to fit, and which to be in time? Each is a line of data, and `needs` puts its times together:
 
 # %%
 from lib.serving import CONFIGURATIONS, needs
@@ -291,8 +291,8 @@ Table(("", "memory", "prefill", "rounds", "a round", "all done"), rows)
 # Where do they come from?
 #
 # - **B was measured**, under just these conditions: 32,768 new tokens in 2.04 s, so $r_P$ = 16,059 a second, at 58 % of the peak; then rounds of 27.35 ms, $r_D$ = 585 calls a second. That makes 0.563 GPU seconds a request, 9.01 for all. (A client saw 9.02 s as the median of its requests.)
-# - **A and C compute every prefix sixteen times**, 2137.5 TFLOP, at the share that B reached 7.34 s. A reads 34.46 GB in a round, just as much as 64 requests of 2048 tokens, so it takes their 29.63 ms. C reads 25.40 GB, between two batches of the table, so 28.26 ms. Converting is not charged.
-# - **D's prefill** takes 9.4 % longer, as the draft network reads the prompt, too. In a round each request verifies 8 positions: 2.56 TFLOP, 8.8 ms of computing, less than the 27.35 ms that the round takes anyway. Its memory is B's and what the process took in addition with DFlash, 3188 MiB.
+# - **A and C compute every prefix sixteen times**, 2137.5 TFLOP, at the share that B reached 7.34 s. A reads 34.46 GB in a round, just as much as 64 requests of 2048 tokens, so it takes their 29.63 ms. C reads 25.40 GB, between two batches of the table, so 28.26 ms. Converting is not charged, nor are retries (8.4.4). Both would only make C later.
+# - **D's prefill** takes 9.4 % longer, as the draft network reads the prompt, too. In a round each request verifies 8 positions: 2.56 TFLOP, 8.8 ms of computing, less than the 27.35 ms that the round takes anyway. Its memory is B's and what the process took in addition with DFlash, 3188 MiB. (The 7 requests of 8.5.4 shared nothing.)
 #
 # Now ask in this order, cheapest question first. **Does it fit?** A does not. **Is it in time?** B is late, and even its 255 rounds alone take 6.97 s, so no faster prefill could help it. C gave up the shared prefix and is later still. D needs 85 rounds. **What does a result cost?** Only D is left to ask. Figure 8-35:
 
@@ -322,7 +322,7 @@ for name, (workload, limits) in cases.items():
 # %% [markdown]
 # With 16 outputs both B and D are in time, and D is ahead by 0.08 s: the draft network costs 0.19 s more prefill, and ten saved rounds bring that back and little more.
 #
-# So every choice is a choice *at certain inputs*. How far can each of them move, all others as they are, until something else is chosen?
+# So every choice is a choice *at certain inputs*. How far can each of them move, all others as they are, until others are in time? (Who is chosen among them is in the read-outs of figure 8-35.)
 
 # %%
 from lib.flip_distance import Input, flip, within_limits
@@ -335,7 +335,7 @@ for moved in (Input.DEADLINE, Input.OUTPUTS, Input.REQUESTS, Input.OUTPUTS_PER_R
         print(f"{moved}, now {found.now:g}: {side} {edge.last:.4g}, in time: {names}")
 
 # %% [markdown]
-# The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. With up to 12 outputs drafts no longer pay, and B is chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, the time to read weights, prefix and own parts at the peak, and all of it 5.01 s.
+# The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. Below 183 outputs B is in time, too; only with up to 12 is it also the cheaper one, and chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, the time to read weights, prefix and own parts at the peak, and all of it 5.01 s.
 #
 # ### The same, in the engine
 #
@@ -349,10 +349,10 @@ for one in variations():
     times = [shown(t, "s", 2) for t in (one.chapter_s, one.total_s)]
     change = shown(one.difference_s, "s", 2, signed=True)
     rows.append((f"{one.configuration.name}: {one.what}", *times, change))
-Table(("", "table", "so", "change"), rows)
+Table(("", "table", "changed", "difference"), rows)
 
 # %% [markdown]
-# No verdict turns. But see what would be wrong by how much. If acceptance is drawn by chance, sixteen requests do not end together: one of them needs 85.6 rounds on average, the *slowest* of sixteen 97.4, and the last answer is there after 4.90 s. If the pass of the draft network is charged, 3.57 ms a round, it is 4.86 s; with both, 5.24 s. Let nobody explain B's round by its shared prefix: by bytes, a prefix read once would make 27.58 ms and one read by each 29.63 ms, and 27.35 ms were measured, less than either.
+# (*By separate contexts*: a round takes what batches without a common prefix took for as many bytes. *Within the limit*: only as many of A run as 12 GiB hold.) No verdict turns. But see what would be wrong by how much. If acceptance is drawn by chance, sixteen requests do not end together: one of them needs 85.6 rounds on average, the *slowest* of sixteen 97.4, and the last answer is there after 4.90 s. If the pass of the draft network is charged, 3.57 ms a round, it is 4.86 s; with both, 5.24 s. Let nobody explain B's round by its shared prefix: by bytes, a prefix read once would make 27.58 ms and one read by each 29.63 ms, and 27.35 ms were measured, less than either.
 #
 # One line is a lesson in itself. Without the cached prefix, sixteen equal prompts come at once, and one of them has to compute it. Our pool finds a block as soon as it is planned; an engine that finds blocks only when they are computed would compute the prefix sixteen times, and B would take 14.33 s.
 #
@@ -372,7 +372,7 @@ for decode in (DECODE_S, LESS_DECODE_S):
     print(f"{decode} s of decode: {task.new_task_s} s, {task.net_speedup:.2f} times")
 
 # %% [markdown]
-# **Amdahl's law.** What you do not touch is the ceiling. Figure 8-36:
+# **Amdahl's law.** What you do not touch is the ceiling. Figure 8-36, for decode shares of 20, 50 and 80 %:
 
 # %%
 explore("task-speedup")
@@ -395,7 +395,7 @@ Table(("calls of the model", "fixed", "all", "model", "tools"), rows)
 #
 # ### What a good answer costs
 #
-# Time and energy are to be divided by what they were spent *for*: $T_\text{GPU}/N_g$ and $E_\text{obs}/N_g$, with $N_g$ the number of **qualified** results, right and in time. Wrong answers and late ones took time and energy like the others, so they stay above the line and do not count below it. In the 336 requests the energy of GPU and CPU package was read as well:
+# Time and energy are to be divided by what they were spent *for*: $T_\text{GPU}/N_g$ and $E_\text{obs}/N_g$, where $E_\text{obs}$ is the energy used while we watched, and $N_g$ the number of **qualified** results, right and in time. Wrong answers and late ones took time and energy like the others, so they stay above the line and do not count below it. In the 336 requests the energy of GPU and CPU package was read as well:
 
 # %%
 from lib.service_record import recorded

@@ -14,13 +14,13 @@
 # %% [markdown]
 # # 8.7 Summary, history and further reading
 #
-# A card, a model, two kinds of request, seven seconds. In 8.0 you made a guess: sixteen long requests arrive at one moment; which technique does the instance need most? The answer took the whole chapter, as no technique works alone.
+# A card, a model, two kinds of request, seven seconds. In 8.0 you made a guess: sixteen long requests arrive at one moment; which technique decides? Guessed tokens: only with drafts are all answers in time. But alone they would not have been enough: it was the shared prefix that made room.
 # [Back to the contents](8_0_design_problem.ipynb)
 
 # %% [markdown]
 # ## What was learnt
 #
-# **Weights are shared, KV is not.** A batch reads the weights once for all its requests, so each output costs less of them. But each request reads its own context, and at 8K sixteen contexts weigh more than the weights. How much a batch gains depends on where weights and KV are kept and how fast each is read; on other hardware the same formulas give another order (8.1, 8.2).
+# **Weights are shared, KV is not.** A batch reads the weights once for all its requests, so each output costs less of them. But each request reads its own context, and at 8K sixteen contexts weigh more than the weights. How much a batch gains depends on where weights and KV are kept and how fast each is read; on other hardware the same formulas may give another winner (8.1, 8.2).
 #
 # **A step is an arrangement.** Continuous batching fills a row as soon as it is free. Chunked prefill bounds how long a long prompt holds up those who are writing. Neither makes the card faster: they decide who waits (8.2).
 #
@@ -28,7 +28,7 @@
 #
 # **Smaller, or elsewhere.** A format with fewer bits holds more and reads less, and may change answers. What is moved away is carried back in every step (8.4).
 #
-# **Fewer steps.** A draft makes one step of the large model yield several outputs. What is thrown away was computed all the same, and it pays as long as the step was waiting for something else (8.5).
+# **Fewer steps.** A draft makes one step of the large model yield several outputs. What is thrown away was computed all the same; a draft pays as long as the step was waiting for something else (8.5).
 #
 # **Right and in time.** None of these numbers is a goal. The goal is requests answered correctly before their deadline, per second, per joule (8.6).
 #
@@ -55,9 +55,9 @@ Table(("", "memory", "all done", "rounds"), rows)
 # %% [markdown]
 # ## Three kinds of result to take along
 #
-# The next chapter distributes work over many accelerators: which of them do what, how many copies, how KV travels between them. It needs three things from this one, measured under *your* scheduler, cache and kernels, as they are all in these numbers.
+# The next chapter distributes work over many accelerators: which of them do what, how many copies, how KV travels between them. It needs three things from this one. Measure them on your own system: scheduler, cache and kernels are all in these numbers.
 #
-# **First: how many requests' state the instance can hold**, for a card, a format and a length. Counted, in the pool of 8.0:
+# **First: how many requests' state the instance can hold**, for a card, a format and a length. Counted, for requests that share nothing, in the pool of 8.0:
 
 # %%
 from lib.kv_compression import POOL, stored_in
@@ -117,7 +117,7 @@ Table(("admission", "arrivals", "mean stay", "goodput, /s"), rows, left=("arriva
 # %% [markdown]
 # ## Test yourself
 #
-# Predictions once more. No section asked them in this form, and each is judged by the function that its section built. Your answers are not stored.
+# Predictions once more. Most of them no section asked in this form, and each is judged by the function that its section built. Your answers are not stored.
 
 # %%
 from figures.self_test import self_test
@@ -129,7 +129,7 @@ self_test()
 #
 # Many numbers of this chapter were measured, and many were said by a model. Where both exist they can be put side by side: 457 pairs, of decode steps, prefills, whole runs, cached rounds, drafts, sizes of files. A pair does not count as evidence where the model was fitted to that very number.
 #
-# What is *counted*, blocks, hits, bytes, preemptions, comes out exactly in 109 of 113 pairs. What is *timed* does not. Of each model of a time the smallest, the middle and the largest error, over all numbers that it was not fitted to:
+# What is *counted*, blocks, hits, bytes, preemptions, comes out exactly in 109 of 113 pairs. What is *timed* does not. Of each model of a time the smallest, the middle and the largest error, over all numbers that it was not fitted to (20 of the 344 times are left out):
 
 # %%
 from lib.atlas import atlas, judged
@@ -142,7 +142,7 @@ rows = [
 Table(("model", "pairs", "smallest", "middle", "largest"), rows)
 
 # %% [markdown]
-# Each dot below is one pair:
+# (*first + p x retry* is the rule of 8.4.4; *recorded decode steps* are taken from a batch of another kind that reads as much; *calibrated on requests alone* is the engine of 8.6.2; the lower bound is that of 8.2.1.) Each dot below is one pair:
 
 # %%
 from figures.explorer import explore
@@ -152,11 +152,11 @@ explore("atlas")
 # %% [markdown]
 # What should one believe?
 #
-# - **Recorded parts added**, as for B in 8.6.3, are off by little: 9.01 s, and 9.13 s when the whole batch was timed.
+# - **Recorded parts added**, as for B in 8.6.3, are off by little: 9.01 s, and the whole batch took 9.13 s. (The 9.02 s there was the median of its requests.)
 # - **The fit of 8.2.2** knows the decode of one request, and adds the host's time to the device's. Prefills of 4 and of 64 prompts it puts 15 and 19 % too low; the sixteen chunks of 8.2.3 took 481 ms, and it says 769. Ask it about a decode step, nothing far from that.
 # - **The device** (FLOP and bytes over shares of the peaks) is off by 1 and 6 % on those prefills. But a step in which the card waits for the host it has too short, on decode steps by 46 % in the middle.
 # - **max(host, device)** is what an engine without graphs does. Its host time is not a constant of the card: about 26, 17 and 13 ms in three experiments (with *its own host*, the model takes each experiment's own). Calibrate it where you mean to use it, as 8.6.2 did: 0.9 % in the middle.
-# - **A lower bound can be too high**: counted per request, 64 requests with a shared prefix would read for 51.6 ms, and 41.2 were measured. So shared blocks are not read 64 times, and "bytes" was the wrong count.
+# - **A lower bound can be too high**: counted per request, 64 requests with a shared prefix would read for 51.6 ms, and 41.2 were measured. So shared blocks are not read 64 times. (With 16 requests this could not be told, 8.6.3.)
 
 # %% [markdown]
 # ## History and further reading
@@ -201,7 +201,7 @@ explore("atlas")
 # - Yuhui Li and others, *EAGLE: speculative sampling requires rethinking feature uncertainty*, ICML 2024
 # - Jian Chen, Yesheng Liang, Zhijian Liu, *DFlash: block diffusion for flash speculative decoding*, ICML 2026
 #
-# **Loads, and laws older than any of this.** The public traces that `read_trace` knows come from the papers on Splitwise, BurstGPT and Mooncake.
+# **Loads, and laws older than any of this.** The public traces that `read_trace` knows come with the papers on Splitwise (the Azure traces), BurstGPT and Mooncake.
 #
 # - Gene Amdahl, *Validity of the single processor approach to achieving large scale computing capabilities*, AFIPS 1967
 # - John Little, *A proof for the queuing formula L = λW*, Operations Research 9(3), 1961
