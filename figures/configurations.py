@@ -183,10 +183,10 @@ FLIPS = {
 
 
 def _told(found: Flip, unit: str, digits: int) -> str:
-    """Where a choice turns at the nearest, and to what: below or above the last value with which it is as it is."""
+    """Where a choice turns at the nearest, and to what: down or up from the last value with which it is as it is."""
     if not found.nearest:
         return "never"
-    side = "<" if found.nearest is found.below else ">"
+    side = "↓" if found.nearest is found.below else "↑"
     return f"{side} {UNITS[unit].of(found.nearest.last):.{digits}f}: {found.nearest.then or 'none'}"
 
 

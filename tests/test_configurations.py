@@ -104,7 +104,7 @@ def test_read_outs_are_those_of_lib(settings: dict[str, Any]) -> None:
     edges = flip(Input.REQUESTS, here)
     ways = [
         (abs(edge.last - here.workload.requests), f"{side} {edge.last:.0f}: {edge.then or 'none'}")
-        for edge, side in ((edges.below, "<"), (edges.above, ">"))
+        for edge, side in ((edges.below, "↓"), (edges.above, "↑"))
         if edge
     ]
     assert shown["requests turn it"] == min(ways, key=lambda way: way[0], default=(0, "never"))[1]
@@ -123,9 +123,9 @@ def test_the_book_s_read_outs() -> None:
     assert shown["chosen"] == "D" and shown["its time"] == "4.56 s" and shown["GPU time a result"] == "0.285 s"
     assert shown["its memory"] == "9.02 GiB"
     assert (shown["A and B break"], shown["C and D break"]) == ("memory / time", "time / none")
-    assert shown["memory turns it, GiB"] == "< 9.02: none"
-    assert shown["deadline turns it, s"] == "< 4.56: none"
-    assert shown["outputs a round turn it"] == "< 1.47: none"
+    assert shown["memory turns it, GiB"] == "↓ 9.02: none"
+    assert shown["deadline turns it, s"] == "↓ 4.56: none"
+    assert shown["outputs a round turn it"] == "↓ 1.47: none"
     assert shown["host time off turns it, ms"] == "never"
 
 
