@@ -257,7 +257,6 @@ def test_none_stands_for_no_result() -> None:
 
     assert part("d").judge_function(BOOK, with_none).kind is Kind.RIGHT
     assert Checker(EXERCISE, BOOK).earned("d", with_none, draw="marks")
-    assert part("d").judge_function(BOOK, lambda **_: None).kind is Kind.UNREADABLE
     assert part("b").judge(BOOK, [None, *keys(BOOK, "b")[1:]]).kind is Kind.BLANK
 
 

@@ -181,7 +181,7 @@ def test_the_question_of_completions_asks_for_what_is_not_drawn() -> None:
     assert question.answer == "about 43 s" and "3.75 s (client)" in question.text
     here = readouts(COMPLETED)
     assert not {"43", "42.6"} & set(re.findall(r"[\d.]+", " ".join(here.values())))
-    (window,) = ServiceLoad("continuous batching", 256).windows(4.0)
+    (window,) = ServiceLoad(Admission.CONTINUOUS, 256).windows(4.0)
     now = readouts(COMPLETED, **question.reveals)
     assert now["simulated: longest request"] == f"{window.longest_s():.1f} s"
     assert f"takes {window.longest_s():.1f} s (fit)" in question.because
