@@ -101,7 +101,7 @@ Table(("what", "value"), rows + published(INSTANCE.card), left=("value",))
 #
 # The instance does not own the whole card. It has a share of 32 GiB, out of which 12 GiB are reserved for the **KV cache**: the
 # keys and values of every token already processed, which later tokens look up in attention. (Memory of the
-# instance is counted in binary GiB, what the maker of the card publishes in decimal GB.)
+# instance is counted in binary GiB, the maker's GB we read as decimal.)
 
 # %%
 from lib.memory import left_for_activations

@@ -171,7 +171,7 @@ explore("what-fits")
 
 # %% [markdown]
 # Admit by what requests hold after prefill, and 42 short ones are let in; once all have said their 256 tokens they need 13,608 MiB of a pool of
-# 12,288. Some will be stopped in mid-sentence. **Reserve what a request will need at its end when it is admitted**, and 37 get in, and all of them
+# 12,288. Some will be preempted in mid-sentence and computed again later (8.3.2). **Reserve what a request will need at its end when it is admitted**, and 37 get in, and all of them
 # finish.
 #
 # The long requests have something to give back. 6144 of their tokens are the same text. As 16 separate copies, that is the same 864 MiB sixteen times; held once and
@@ -198,7 +198,7 @@ head = ("model", "bytes a token", "windows full", "8192 tokens", "longest in 12 
 Table(head, [sizes(preset(name)) for name in PRESETS])
 
 # %% [markdown]
-# A windowed layer *needs* only its window. An engine with pages of one size for all layers reserves the full length all the same:
+# A windowed layer *needs* only its window. An engine that keeps one block table for all layers reserves the full length all the same; newer ones keep one for each kind of layer:
 
 # %%
 from lib.model import paged_kv_bytes

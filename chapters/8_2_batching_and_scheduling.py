@@ -14,7 +14,7 @@
 # %% [markdown]
 # # 8.2 Batching and scheduling
 #
-# One user leaves the card nearly idle; sixteen share it and each hardly notices. Why, and where does it end? Then the second
+# One user leaves the card's compute units nearly idle; sixteen share it, and once their answers have begun, each hardly notices. Why, and where does it end? Then the second
 # question: who is computed *when*? Everything the scheduler gives to a newcomer it takes from those who are already being answered.
 # [Back to the contents](8_0_design_problem.ipynb)
 
@@ -124,10 +124,10 @@ compute_kv_context(bound)
 # %% [markdown]
 # So there are two different crossings, easily taken for one. 51 and 13 compare two kinds of *read*. This one compares *computing with reading*, and on this card it
 # exists only below 371 tokens of context, where the two terms that grow with each request are equal. At 128 tokens it comes at batch 430; above 371, no batch makes
-# decode bound by compute.
+# the step as a whole bound by compute. (The products with the weights, taken alone, can be: they and attention are different kernels, and the bound lets them overlap.)
 #
 # Measured steps are longer than the bound. The share of the peak that a measured step reaches is the **MFU** for computing and the **MBU** for bandwidth. Most steps reach
-# little of either; at batch 64 the reads are what counts:
+# little of either; at batch 64 the reads count most (the host still has a part in it, so the card can do no less than this):
 
 # %%
 from lib.records import record
@@ -228,8 +228,8 @@ print("prefill", shown(prefill / 1e9, "ms", 1))
 print("reading the weights at peak bandwidth", shown(reading / 1e9, "ms", 1))
 
 # %% [markdown]
-# Both values agree with the engine's log, from which the fit was made. The fixed part is what a step costs whatever is in it: reading the weights takes 8.4 ms
-# of it at peak bandwidth; most of the rest is the host, which submits one kernel after another.
+# Both values agree with the engine's log, from which the fit was made. The fixed part is what a step costs whatever is in it: the card needs 8.4 ms
+# of it to read the weights at peak bandwidth; most of the rest it waits for the host, which submits one kernel after another.
 #
 # Four requests, at most two at a time: r0 and r1 arrive at 0 with 2048 tokens each and give 8 and 2 outputs; r2 arrives at 20 ms with 8192 tokens and gives 2;
 # r3 at 30 ms with 2048 tokens and gives 4. (A request's first output comes with its prefill and its last is never fed back, so r0 needs 7 decode steps, and the KV of its
@@ -334,7 +334,7 @@ Table(head, rows)
 #
 # $$N_\mathrm{pair} = (h+1) + (h+2) + \dots + (h+c) = ch + \frac{c(c+1)}{2}$$
 #
-# pairs: each new token sees all of the context, and itself and its predecessors in the chunk. Figure 8-8 counts the first chunk of a prompt, 4 tokens. White cells are the future: never computed.
+# pairs: each new token sees all of the context, and itself and its predecessors in the chunk. Figure 8-8 counts the first chunk of a prompt, 4 tokens. White cells are the future and do not count. (Kernels work in tiles: on the diagonal they compute a few of them, and mask them.)
 
 # %%
 explore("pairs-first-chunk")
@@ -412,7 +412,7 @@ Table.of(runs, columns)
 # From 512 to 8192 tokens the late request's queue falls from 149 ms to below 0.1 ms, and the longest interval grows from 32 to 183 ms. A higher limit takes more input through in each step, so newcomers leave the queue
 # sooner and residents wait longer. Look at the other columns too: the small limit gains only in the worst interval, at p95 it is the worse one.
 #
-# Half of the intervals are shorter than 13 ms, although we said that a step costs 26.22 ms whatever is in it. In this experiment the host needed only about 13 ms a step, so the fit, made from another, does not describe it: by the fit, a
+# Half of the intervals are shorter than 13 ms, although we said that a step costs 26.22 ms whatever is in it. In this experiment the host needed at most about 13 ms a step (to read the weights may take as long), so the fit, made from another, does not describe it: by the fit, a
 # step of 512 new tokens would take at least 41.8 ms. Again the record stands. (The card was not ours alone, so a few milliseconds mean nothing; and nothing between the two limits was run.)
 #
 # ### From an interval to a budget
@@ -474,7 +474,7 @@ max_heads = "first, max", "longest, max", "good, max"
 Table(("budget", "chunk", *fit_heads, *max_heads), rows)
 
 # %% [markdown]
-# The two agree on the large limits, where prompts break the intervals, and differ on the small ones, where the fit charges its fixed part for every chunk. *The right limit depends on the model of a step: measure before you set it.* The plane has all
+# Both say that large limits break the intervals. Of the first tokens under small limits they think differently, as the fit charges its fixed part for every chunk. *The right limit depends on the model of a step: measure before you set it.* The plane has all
 # pairs by `max(host, device)`; what keeps the promise is framed. Point at a cell to read its numbers. (It is drawn when you run it.)
 
 # %% tags=["nbval-ignore-output"]

@@ -325,7 +325,7 @@ print(f"{blocks} came back; {run.scheduled_tokens} tokens computed in all")
 # ### When the pool is full
 #
 # Giving memory out as answers grow lets more of them run, and has a price: the pool can run out while everybody is half done. Then the engine **preempts**: it pauses one request, gives its blocks to
-# the others, and later computes its state once more, from what it has kept: the input *and the outputs so far*. No output is lost and none is sampled again; time is.
+# the others, and later computes its state once more, from what it has kept: the input *and the outputs so far*. No output is lost and none is sampled again; time is. (This run had no prefix cache. With one, what nobody has overwritten meanwhile is found again.)
 #
 # Recorded (vLLM): four requests of 1536 tokens with 512 outputs each, 512 tokens a step, in a pool of 1 GiB and in one of 2 GiB. 1 GiB is 455 blocks of 2.25 MiB, of which the engine keeps one; so 454, and 909 in the larger pool.
 
@@ -789,7 +789,7 @@ Table(("evicted first", "found lately", "found long ago"), rows)
 # %% [markdown]
 # ### A second tier
 #
-# Instead of forgetting, the pool can **swap out**: move what it evicts to host memory, and fetch it when it is matched there. (Engines call this *KV offloading*. It is not preemption: whoever runs keeps its blocks.) Behind the 1 GiB pool that found nothing, 6 GiB of host memory:
+# Instead of forgetting, the pool can **swap out**: move what it evicts to host memory, and fetch it when it is matched there. (Engines call this *KV offloading*; by *swapping* they usually mean that the KV of a preempted request goes to the host instead of being computed again. Here whoever runs keeps its blocks.) Behind the 1 GiB pool that found nothing, 6 GiB of host memory:
 
 # %%
 from lib.host_tier import Link, TieredCache

@@ -85,7 +85,7 @@ print(f"{bits_per_weight(file.total_bytes):.2f} bits a weight")
 # %% [markdown]
 # 64.43 GiB are codes and floats, 15.37 GiB metadata, and with the header and some padding the file has 79.81 GiB. Divide by the number of values: nearly three bits, in a file named after two.
 #
-# An Apple M2 Max has 96 GB of memory, decimal, as sellers count. Leave 8 GiB, binary, as systems count, for the system and the workspace. 81.41 GiB remain. There is a second file of the same model, UD-Q2_K_XL, with 81.97 GiB. What fits?
+# An Apple M2 Max is sold with 96 GB of memory. We count them as decimal, which is the cautious reading: systems count memory in binary units, and do not give all of it to the GPU. Leave 8 GiB, binary, for the system and the workspace. 81.41 GiB remain. There is a second file of the same model, UD-Q2_K_XL, with 81.97 GiB. What fits?
 #
 # Before you move anything, predict: beside which of the two files is there room for the KV of one request of 8K tokens?
 
@@ -176,7 +176,7 @@ explore("group-formats")
 #
 # ### Which values suffer
 #
-# Look at the two kinds of data in the figure. On plain normal values every format looks fine. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in. So a test on random numbers proves little, and keys and values need to be tried apart. (FP8 in the table is a float of 8 bits, without groups.)
+# Look at the two kinds of data in the figure. On plain normal values keys and values suffer alike. The keys of real models are not like that: a few of their channels are large in *every* token. They stretch the scale of each group they are in, and they make large scores, in which the same relative error moves more. So a test on random numbers proves little, and keys and values need to be tried apart. (FP8 in the table is a float of 8 bits, without groups.)
 
 # %%
 from lib import codecs
@@ -243,7 +243,7 @@ Table(("KV in", "16 long requests", "hold", "fit in 12 GiB"), rows)
 #
 # $$\Delta T = \frac{\Delta D}{\beta} - T_c.$$
 #
-# On our card, where reading is the limit, $\beta$ was about 1.16 TB/s, 65 % of the 1792 GB/s in the data sheet (8.6.3 has the table). A context of 8K tokens in q8_0 is 540 MiB less, read in 0.487 ms. If converting takes 0.2 ms, 0.287 ms are saved; if it takes 0.8 ms, 0.313 ms are *lost*.
+# In the step of 64 requests, the one nearest to the limit of reading, $\beta$ was at least 1.16 TB/s, 65 % of the 1792 GB/s in the data sheet (8.6.3 has the table). A context of 8K tokens in q8_0 is 540 MiB less, read in 0.487 ms. If converting takes 0.2 ms, 0.287 ms are saved; if it takes 0.8 ms, 0.313 ms are *lost*.
 
 # %%
 from lib.kv_compression import CONVERSIONS_S, READ_BYTES_S, net_saving, read_time
@@ -399,7 +399,7 @@ for buffers in (1, 2):
 explore("copy-time")
 
 # %% [markdown]
-# With four requests in a step the card gives at most $4 / 0.0425 = 94$ tokens a second, and each of the four waits 42.5 ms between two of its outputs. 256 outputs need 255 steps after the first: 10.8 s for copies alone, and the design problem allows 7 s. Over PCIe, these weights cannot be offloaded, whatever the scheduler does.
+# With four requests in a step the card gives at most $4 / 0.0425 = 94$ tokens a second, and each of the four waits 42.5 ms between two of its outputs. 256 outputs need 255 steps after the first: 10.8 s for copies alone, and the design problem allows 7 s. Over PCIe, with one output a step, these weights cannot be offloaded, whatever the scheduler does.
 #
 # GH200 joins its CPU and GPU by NVLink-C2C, 450 GB/s in one direction (the 900 GB/s of the data sheet are both). There the same bytes take 6.0 ms a step and 1.54 s in all, and would hide behind the 26.26 ms. (These are of our card; a GH200 computes at its own pace.)
 
@@ -433,7 +433,7 @@ for name, model in {"fit": FIT, "FLOP rule": device()}.items():
 #
 # $$\frac{rS}{B} + \frac{S}{R} < \frac{S}{B}, \qquad\text{that is}\qquad R > \frac{B}{1 - r}.$$
 #
-# For 96 MiB, compressed to a quarter, over PCIe 5.0: 1.57 ms as they are, 0.39 ms compressed. To keep the 1.18 ms between them, decompression must put out more than 85.3 GB/s.
+# For 96 MiB, compressed to a quarter, over PCIe 5.0: 1.57 ms as they are, 0.39 ms compressed. Decompression may use up the 1.18 ms between them, but no more: to gain anything it must put out more than 85.3 GB/s.
 
 # %%
 from lib.offload import (
@@ -508,7 +508,7 @@ for before in (Config.BF16_KV, Config.FP8_DEFAULT):
     print(f"{changed} changed: {changes.changed_cells} cells, {tasks}")
 
 # %% [markdown]
-# So is it the 8 bits of the KV? For task 6, here, yes: it is wrong whichever format the queries have. Task 5 beside others is the work of the queries: in the second line only their format changed, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart. (Each line changes one format and nothing else that is on record; how a kernel converts and adds up is not.)
+# So is it the 8 bits of the KV? For task 6, here, yes: it is wrong whichever format the queries have. Task 5 beside others depends on the queries, too: in the second line only their format changed, and answers changed with it. So "FP8 KV" is no single thing, and the storage format and the precision of the query have to be tried apart. (Each line changes one format and nothing else that is on record; how a kernel converts and adds up is not.)
 #
 # ### Eight tasks are not 32 trials
 #

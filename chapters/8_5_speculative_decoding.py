@@ -66,7 +66,7 @@ explore("draft-always-a")
 explore("draft-always-b")
 
 # %% [markdown]
-# B is accepted in 3 of 4 cases, and in 1 of 4 A comes out instead. The law is the same, A in a quarter of all cases. A bad draft costs speed, never truth.
+# B is accepted in 3 of 4 cases, and in 1 of 4 A comes out instead. The law is the same, A in a quarter of all cases. A bad draft costs speed, never truth. (In exact arithmetic. A step that verifies has other shapes than a plain one, and rounding may turn a close choice, as in 8.4.4.)
 #
 # Is that so for *every* pair of distributions? A token $x$ is drafted *and* accepted with probability $q(x)\,\alpha(x) = \min(p(x), q(x))$. What is missing up to $p(x)$ is just $[p(x) - q(x)]_+$, and the rejections supply it. For small examples we need not even trust the algebra: we can go through all cases in exact fractions. Here for drafts of three tokens, where $p$ and $q$ depend on what stands before; the tests do it for many more:
 
@@ -114,11 +114,11 @@ for rule in Rule:
 # After the check the request is *shorter* than what was computed. All that moved on with the draft goes back to the confirmed position:
 #
 # - the **KV**: entries of rejected tokens count no more. The last output is not in KV either; it is the first row of the next step;
-# - the **block table**: blocks that only the rejected tokens needed are given back, and nobody must be able to find them (8.3.1);
+# - the **block table**: blocks that only the rejected tokens needed can be given back (many engines keep them for the next round), and nobody must be able to find them (8.3.2);
 # - the **sampler**: random numbers that were drawn for void rows must be drawn again, or the same seed gives another text (of the same law);
 # - a **grammar checker**, if the output has to follow a format: it has gone along with the draft and must go back.
 #
-# The last two are easily forgotten. Here a target draws brackets from a seeded generator, and the grammar closes none that is not open and opens at most three deep. The same text is written token by token and through drafts; then only one of the two states goes back:
+# The last two are easily forgotten. Here a target draws brackets from a seeded generator (a draft token is kept where it equals the target's own draw, the simple rule from above; under the rule of $\alpha$ the law is the same, but not the text), and the grammar closes none that is not open and opens at most three deep. The same text is written token by token and through drafts; then only one of the two states goes back:
 
 # %%
 from lib.confirmed_state import State, breaks_at, plain_text, text_through_drafts

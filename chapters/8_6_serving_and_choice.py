@@ -22,7 +22,7 @@
 #
 # ### How many are in the system?
 #
-# A request is *in the system* from its arrival until it is done. Some **queue**. Some are **computed**. And some only **hold state**: an agent has called a tool, the tool runs for seconds, nothing is computed meanwhile, but the KV must be there when it returns. So how much room a service needs depends on how many are in the system.
+# A request is *in the system* from its arrival until it is done. Some **queue**. Some are **computed**. And some only **hold state**: an agent has called a tool, the tool runs for seconds, nothing is computed meanwhile, but the KV had better be there when it returns. (Many engines see two requests here, and between them keep the KV only as a cache does, 8.3.3. Ours holds it, to show what that takes.) So how much room a service needs depends on how many are in the system.
 #
 # How many are that on average? Let requests arrive at a mean rate $\lambda$ and stay for $\bar T$ on average, from arrival to last output, queue and tools included. Then
 #
@@ -90,7 +90,7 @@ explore("admission")
 #
 # $$R_\text{good} = \frac{\sum_i Q_i D_i}{T_\text{obs}}.$$
 #
-# With *all* completed requests above the line it is the **completion throughput**. The difference is work that the card did for nobody.
+# (Elsewhere the word often counts what is in time, right or wrong, or means the highest arrival rate at which most requests still are. Look before you compare.) With *all* completed requests above the line it is the **completion throughput**. The difference is work that the card did for nobody.
 
 # %%
 from lib.goodput import goodput
@@ -186,7 +186,7 @@ for rate in (2, 4, 8, 16):
 #
 # ### Your own engine
 #
-# Everything above was the book's card. What does *yours* do? vLLM (`vllm bench serve --save-result --save-detailed`) and the benchmark client of SGLang write a file that `read_benchmark` reads. Whether an answer was right, no such file knows: you add a 1 or a 0 for each request. Here is a file in that form, *made* by our simulator, no real engine's; put the path of your own in its place:
+# Everything above was the book's card. What does *yours* do? vLLM (`vllm bench serve --save-result --save-detailed`) and the benchmark client of SGLang (`--output-details`) write a file that `read_benchmarks` reads. Whether an answer was right, no such file knows: you add a 1 or a 0 for each request. Here is a file in that form, *made* by our simulator, no real engine's; put the path of your own in its place:
 
 # %%
 from lib.benchmark_file import MADE, MADE_CORRECTNESS, read_benchmarks, read_correctness
@@ -262,7 +262,7 @@ for batch in batches(Condition.OWN):
 Table(("batch", "read", "at peak", "a round took", "MBU", "MFU"), rows)
 
 # %% [markdown]
-# MBU doubles from batch 1 to batch 64. Is a large batch read faster? Look at the rounds: they hardly differ, 26.26 and 29.63 ms, while more than twice as much is read. These runs used no CUDA graphs, so the host submits kernel after kernel, whatever stands in them, and the card waits. The nearly fixed time is spread over more bytes. At batch 1 a round takes 17.6 ms longer than reading needs: that is **host overhead**, no term that our model forgot. Captured graphs and better scheduling could remove it.
+# MBU doubles from batch 1 to batch 64. Is a large batch read faster? Look at the rounds: they hardly differ, 26.26 and 29.63 ms, while more than twice as much is read. These runs used no CUDA graphs, so the host submits kernel after kernel, whatever stands in them, and the card waits. The nearly fixed time is spread over more bytes. At batch 1 a round takes 17.6 ms longer than reading needs: most of that is **host overhead**, no term that our model forgot, and captured graphs and better scheduling could remove it. The rest is that no read reaches the peak.
 #
 # MFU stays: 58 to 62 % whatever the batch, and 52 to 58 % for prompts of which 6K of 8K are cached. A prefill has enough to compute to keep the card busy.
 #
@@ -290,17 +290,17 @@ Table(("", "memory", "prefill", "rounds", "a round", "all done"), rows)
 # %% [markdown]
 # Where do they come from?
 #
-# - **B was measured**, under just these conditions: 32,768 new tokens in 2.04 s, so $r_P$ = 16,059 a second, at 58 % of the peak; then rounds of 27.35 ms, $r_D$ = 585 calls a second. That makes 0.563 GPU seconds a request, 9.01 for all. (A client saw 9.02 s as the median of its requests.)
+# - **B was measured**, under just these conditions: 32,768 new tokens in 2.04 s, so $r_P$ = 16,059 a second, at 58 % of the peak; then rounds of 27.35 ms, $r_D$ = 585 calls a second. That makes 0.563 GPU seconds a request, 9.01 for all. (By the client's clock, a median first token and 255 mean intervals: 9.02 s.)
 # - **A and C compute every prefix sixteen times**, 2137.5 TFLOP, at the share that B reached 7.34 s. A reads 34.46 GB in a round, just as much as 64 requests of 2048 tokens, so it takes their 29.63 ms. C reads 25.40 GB, between two batches of the table, so 28.26 ms. Converting is not charged, nor are retries (8.4.4). Both would only make C later.
 # - **D's prefill** takes 9.4 % longer, as the draft network reads the prompt, too. In a round each request verifies 8 positions: 2.56 TFLOP, 8.8 ms of computing, less than the 27.35 ms that the round takes anyway. Its memory is B's and what the process took in addition with DFlash, 3188 MiB. (The 7 requests of 8.5.4 shared nothing.)
 #
-# Now ask in this order, cheapest question first. **Does it fit?** A does not. **Is it in time?** B is late, and even its 255 rounds alone take 6.97 s, so no faster prefill could help it. C gave up the shared prefix and is later still. D needs 85 rounds. **What does a result cost?** Only D is left to ask. Figure 8-35:
+# Now ask in this order, cheapest question first. **Does it fit?** A does not. **Is it in time?** B is late, and its 255 rounds alone take 6.97 s, so its prefill would have to take next to nothing. C gave up the shared prefix and is later still. D needs 85 rounds. **What does a result cost?** Only D is left to ask. Figure 8-35:
 
 # %%
 explore("configurations")
 
 # %% [markdown]
-# On this card a round takes about the same whatever the batch and the context. Sharing spares 5.3 s of prefill and makes room, compression makes room; the 255 rounds stay. Only *fewer rounds* bring the answers in time.
+# In these runs, without graphs, a round takes about the same in all four. Sharing spares 5.3 s of prefill and makes room, compression makes room; the 255 rounds stay. Of these four only the one with *fewer rounds* is in time. (Shorter rounds would do as well: we come back to that below.)
 #
 # All sixteen results of D take 4.56 s of the card, 0.285 GPU seconds each, and at the card's 600 W at most 171 J. B takes 9.01 s and has nothing to show for it: not one result in time.
 #
@@ -335,7 +335,7 @@ for moved in (Input.DEADLINE, Input.OUTPUTS, Input.REQUESTS, Input.OUTPUTS_PER_R
         print(f"{moved}, now {found.now:g}: {side} {edge.last:.4g}, in time: {names}")
 
 # %% [markdown]
-# The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. Below 183 outputs B is in time, too; only with up to 12 is it also the cheaper one, and chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take 11.65 ms, the time to read weights, prefix and own parts at the peak, and all of it 5.01 s.
+# The assumed 3 outputs a round may shrink to 1.47 before D is late: a firm choice. Below 183 outputs B is in time, too; only with up to 12 is it also the cheaper one, and chosen. No change of the *host's* time moves the choice; but take 7.9 ms off each round, and B is in time, too. With the host gone altogether a round of B would take at least 11.65 ms, the time to read weights, prefix and own parts at the peak, and all of it at least 5.01 s.
 #
 # ### The same, in the engine
 #
@@ -354,7 +354,7 @@ Table(("", "table", "changed", "difference"), rows)
 # %% [markdown]
 # (*By separate contexts*: a round takes what batches without a common prefix took for as many bytes. *Within the limit*: only as many of A run as 12 GiB hold.) No verdict turns. But see what would be wrong by how much. If acceptance is drawn by chance, sixteen requests do not end together: one of them needs 85.6 rounds on average, the *slowest* of sixteen 97.4, and the last answer is there after 4.90 s. If the pass of the draft network is charged, 3.57 ms a round, it is 4.86 s; with both, 5.24 s. Let nobody explain B's round by its shared prefix: by bytes, a prefix read once would make 27.58 ms and one read by each 29.63 ms, and 27.35 ms were measured, less than either.
 #
-# One line is a lesson in itself. Without the cached prefix, sixteen equal prompts come at once, and one of them has to compute it. Our pool finds a block as soon as it is planned; an engine that finds blocks only when they are computed would compute the prefix sixteen times, and B would take 14.33 s.
+# One line is a lesson in itself. Without the cached prefix, sixteen equal prompts come at once, and one of them has to compute it. Our pool finds a block as soon as it is planned; an engine that finds blocks only when they are computed, *and takes all sixteen prompts into one step*, would compute the prefix sixteen times, and B would take 14.33 s. In steps of 4096 tokens the first prompt is done before the others enter, and nothing is lost.
 #
 # D's memory is a record with *short* prompts. By its shape, the draft network needs KV of its own for the long ones: 10,688 MiB in all if it cannot share the prefix. That still fits.
 #

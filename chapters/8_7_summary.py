@@ -22,7 +22,7 @@
 #
 # **Weights are shared, KV is not.** A batch reads the weights once for all its requests, so each output costs less of them. But each request reads its own context, and at 8K sixteen contexts weigh more than the weights. How much a batch gains depends on where weights and KV are kept and how fast each is read; on other hardware the same formulas may give another winner (8.1, 8.2).
 #
-# **A step is an arrangement.** Continuous batching fills a row as soon as it is free. Chunked prefill bounds how long a long prompt holds up those who are writing. Neither makes the card faster: they decide who waits (8.2).
+# **A step is an arrangement.** Continuous batching fills a row as soon as it is free, so the same work is done sooner. Chunked prefill bounds how long a long prompt holds up those who are writing; it does not make the card faster, it decides who waits (8.2).
 #
 # **Memory decides how many run together.** Pages are taken as they are needed, a common prefix is kept once, and what was computed before is found again. Editing the context breaks what can be found: a prefix is equal from its first token, or not at all (8.3).
 #
@@ -50,7 +50,7 @@ for name, (before, after) in steps.items():
 Table(("", "memory", "all done", "rounds"), rows)
 
 # %% [markdown]
-# Sharing the prefix made sixteen requests fit. It did not make them punctual: one output a step, 255 steps, and no step on this card is shorter than the host needs to submit it. Only fewer steps helped. With half the memory none of the four configurations is left, and with outputs of 16 tokens drafts hardly matter. The choice changed whenever an input did, and each time a count of bytes, of time or of steps says why.
+# Sharing the prefix made sixteen requests fit. It did not make them punctual: one output a step, 255 steps, and no step of this engine, run without graphs, is shorter than the host needs to submit it. Of the four only the one with fewer steps was in time. With half the memory none of the four configurations is left, and with outputs of 16 tokens drafts hardly matter. The choice changed whenever an input did, and each time a count of bytes, of time or of steps says why.
 
 # %% [markdown]
 # ## Three kinds of result to take along
@@ -152,11 +152,11 @@ explore("atlas")
 # %% [markdown]
 # What should one believe?
 #
-# - **Recorded parts added**, as for B in 8.6.3, are off by little: 9.01 s, and the whole batch took 9.13 s. (The 9.02 s there was the median of its requests.)
+# - **Recorded parts added**, as for B in 8.6.3, are off by little: 9.01 s, and the whole batch took 9.13 s. (The 9.02 s there are those of a request with median times.)
 # - **The fit of 8.2.2** knows the decode of one request, and adds the host's time to the device's. Prefills of 4 and of 64 prompts it puts 15 and 19 % too low; the sixteen chunks of 8.2.3 took 481 ms, and it says 769. Ask it about a decode step, nothing far from that.
 # - **The device** (FLOP and bytes over shares of the peaks) is off by 1 and 6 % on those prefills. But a step in which the card waits for the host it has too short, on decode steps by 46 % in the middle.
-# - **max(host, device)** is what an engine without graphs does. Its host time is not a constant of the card: about 26, 17 and 13 ms in three experiments (with *its own host*, the model takes each experiment's own). Calibrate it where you mean to use it, as 8.6.2 did: 0.9 % in the middle.
-# - **A lower bound can be too high**: counted per request, 64 requests with a shared prefix would read for 51.6 ms, and 41.2 were measured. So shared blocks are not read 64 times. (With 16 requests this could not be told, 8.6.3.)
+# - **max(host, device)** is what an engine without graphs does. Its host time is not a constant of the card: about 26, about 17 and at most 13 ms in three experiments (with *its own host*, the model takes each experiment's own). Calibrate it where you mean to use it, as 8.6.2 did: 0.9 % in the middle.
+# - **A lower bound can be too high**: counted per request, 64 requests with a shared prefix would read for 51.6 ms, and 41.2 were measured. So shared blocks did not come from memory 64 times; the card's own cache may have served them. (With 16 requests this could not be told, 8.6.3.)
 
 # %% [markdown]
 # ## History and further reading
@@ -168,8 +168,9 @@ explore("atlas")
 # - Kan Zhu and others, *NanoFlow: towards optimal large language model serving throughput*, OSDI 2025
 # - Amey Agrawal and others, *Vidur: a large-scale simulation framework for LLM inference*, MLSys 2024
 #
-# **Memory for KV.** PagedAttention brought the pages of operating systems to KV; SGLang keeps finished prefixes in a radix tree.
+# **Memory for KV.** PagedAttention brought the pages of operating systems to KV; SGLang keeps finished prefixes in a radix tree. FlashAttention keeps no less KV, but never writes the scores.
 #
+# - Tri Dao and others, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, NeurIPS 2022
 # - Woosuk Kwon and others, *Efficient memory management for large language model serving with PagedAttention*, SOSP 2023
 # - Lianmin Zheng and others, *SGLang: efficient execution of structured language model programs*, NeurIPS 2024
 #
@@ -181,7 +182,6 @@ explore("atlas")
 #
 # **Attention that keeps less.** Grouped queries, latents, windows and recurrent layers change what has to be kept (8.1.2, 8.3.3). With a recurrent state a prefix is no longer a piece of a table but a snapshot; Marconi asks which snapshots are worth their room.
 #
-# - Tri Dao and others, *FlashAttention: fast and memory-efficient exact attention with IO-awareness*, NeurIPS 2022
 # - Joshua Ainslie and others, *GQA: training generalized multi-query transformer models from multi-head checkpoints*, EMNLP 2023
 # - DeepSeek-AI, *Technical reports of DeepSeek-V2 (2024), V3 (2024), V4 and V4.1 (2026)*
 # - Kimi Team, *Kimi Linear: an expressive, efficient attention architecture*, 2025
