@@ -37,6 +37,7 @@ PAGE_PT, BOTTOM_PT, HEIGHT_PT, TITLE_PT = 296, 92, 178, 280
 BARS_LEFT_PT, BARS_PT, DOTS_LEFT_PT, DOTS_PT = 30, 160, 250, 156
 KEY_LINES_PT, RIGHT_PT = (46, 28, 10), 214
 BAR, GAP = 0.36, 0.04
+SOURCES, ROLES = ("measured", "replayed"), ("decode", "foreign")
 MOST_RUNNING, LEAST_BUDGET, MOST_BUDGET = 24, 256, 8192
 MORE_RUNNING = 2 * made_benchmark.POLICY.max_running
 # A simulator wrote the file: no clock took its times.
@@ -62,11 +63,12 @@ class Served:
     replay: Replay
     flags: tuple[int, ...] | None
 
-    def good_per_s(self, run: Benchmark, deadline_s: float) -> float:
-        """Right answers in time per second; where nobody told which are right, answers in time."""
-        if self.flags is None:
-            return run.in_time(deadline_s) / run.observed_s
-        return run.with_correctness(self.flags).goodput(deadline_s)
+
+def good_per_s(run: Benchmark, flags: Sequence[int] | None, deadline_s: float) -> float:
+    """Right answers in time per second; where nobody told which are right, answers in time."""
+    if flags is None:
+        return run.in_time(deadline_s) / run.observed_s
+    return run.with_correctness(flags).goodput(deadline_s)
 
 
 def own_windows(path: Path | str, correctness: Sequence[Sequence[int]]) -> tuple[Window, ...]:
@@ -92,16 +94,23 @@ def own_engine(
     """The figure `your-engine` for a benchmark file of one's own, whose engine ran under this policy.
 
     The step time is fitted on one run (by number, from 0), and all are replayed with it under `replayed_with`, by
-    default the engine's own policy. Without `correctness` bars count answers in time, right or wrong. Raises InputError
-    for a file or a run that makes no sense, and for one that does not tell the step time.
+    default the engine's own policy. Without `correctness` bars count answers in time, right or wrong. A file without
+    start times gives neither fit nor replay: then only what was measured is drawn. Raises InputError for a file or a
+    run that makes no sense, and for one that does not tell the step time.
     """
     runs = read_benchmarks(path)
     flags = [None] * len(runs) if correctness is None else _flags(runs, correctness)
-    fit = fitted(runs[whole("fitted_on", fitted_on, at_most=len(runs) - 1)], policy).fit
-    replays = [replay(run, replayed_with or policy, fit) for run in runs]
-    served = tuple(Served(*each) for each in zip(replays, flags, strict=True))
-    at = whole("compared", compared, at_most=len(runs) - 1)
-    return _draw(served, at, fit, seconds("deadline_s", deadline_s, above_zero=True), language)
+    engine, fits = _policy("policy", policy), runs[whole("fitted_on", fitted_on, at_most=len(runs) - 1)]
+    under = engine if replayed_with is None else _policy("replayed_with", replayed_with)
+    at, deadline = (
+        whole("compared", compared, at_most=len(runs) - 1),
+        seconds("deadline_s", deadline_s, above_zero=True),
+    )
+    if not all(run.has_start_times for run in runs):
+        return _draw_measured(runs, flags, deadline, language)
+    fit = fitted(fits, engine).fit
+    served = [Served(replay(run, under, fit), known) for run, known in zip(runs, flags, strict=True)]
+    return _draw(served, at, fit, deadline, language)
 
 
 def your_engine(
@@ -151,24 +160,27 @@ def _flags(runs: Sequence[Benchmark], correctness: Sequence[Sequence[int]]) -> l
     if isinstance(correctness, str) or not isinstance(correctness, Sequence) or len(correctness) != len(runs):
         allowed = f"a list of 1 and 0 for each of the {len(runs)} runs"
         raise InputError("correctness", correctness, allowed)
+    for number, flags in enumerate(correctness):
+        if isinstance(flags, str) or not isinstance(flags, Sequence):
+            raise InputError(f"correctness, run {number}", flags, "a sequence of 1 (right) and 0 (wrong)")
     return [tuple(flags) for flags in correctness]
+
+
+def _policy(parameter: str, value: object) -> Policy:
+    if not isinstance(value, Policy):
+        raise InputError(parameter, value, "a Policy, such as chunked(8, 2048, 2048)")
+    return value
 
 
 def _draw(served: Sequence[Served], compared: int, fit: Fit, deadline_s: float, language: str) -> Figure:
     text = words(language, SLUG)
-    names = _names(served, text)
+    pairs = [(each.replay.measured, each.replay.predicted) for each in served]
     with style.in_book_style():
-        page = new_page(PAGE_PT)
-        write(page, 14, TITLE_PT, text["per_s"].format(deadline=f"{deadline_s:g}"))
-        bars = box(page, BARS_LEFT_PT, BOTTOM_PT, BARS_PT, HEIGHT_PT)
-        _draw_bars(bars, served, deadline_s, names)
-        write(page, RIGHT_PT, TITLE_PT, text["dots"].format(run=names[compared]))
+        page = _page_with_bars(pairs, [each.flags for each in served], deadline_s, text)
+        run = _names([measured for measured, _ in pairs], text)[compared]
+        write(page, RIGHT_PT, TITLE_PT, text["dots"].format(run=run))
         dots = box(page, DOTS_LEFT_PT, BOTTOM_PT, DOTS_PT, HEIGHT_PT)
         _draw_times(dots, served[compared].replay.compared, text)
-        good = "good" if served[0].flags is not None else "in_time"
-        for height, role, source in zip(KEY_LINES_PT, ("decode", "foreign"), ("measured", "replayed"), strict=False):
-            swatch(page, 14, height, text[source].format(counted=text[good]), role)
-        line_key(page, 14, KEY_LINES_PT[2], text["completed"], "weights")
         for height, (name, look) in zip(KEY_LINES_PT, _TIMES.items(), strict=False):
             where = [(RIGHT_PT + 5) / style.WIDTH_PT], [(height + 4) / PAGE_PT]
             page.add_artist(Line2D(*where, transform=page.transFigure, **look))
@@ -177,35 +189,68 @@ def _draw(served: Sequence[Served], compared: int, fit: Fit, deadline_s: float, 
     return page
 
 
+def _draw_measured(
+    runs: Sequence[Benchmark], flags: Sequence[tuple[int, ...] | None], deadline_s: float, language: str
+) -> Figure:
+    """The bars of what was measured, and a sentence that says why there is no more."""
+    text = words(language, SLUG)
+    with style.in_book_style():
+        page = _page_with_bars([(run,) for run in runs], flags, deadline_s, text)
+        write(page, RIGHT_PT, BOTTOM_PT + HEIGHT_PT, text["no_starts"], va="top", linespacing=1.5)
+    return page
+
+
+def _page_with_bars(
+    runs: Sequence[Sequence[Benchmark]],
+    flags: Sequence[tuple[int, ...] | None],
+    deadline_s: float,
+    text: Mapping[str, str],
+) -> Figure:
+    """A page with the bars on its left and their key: of each run as measured, and as replayed where it is."""
+    page = new_page(PAGE_PT)
+    write(page, 14, TITLE_PT, text["per_s"].format(deadline=f"{deadline_s:g}"))
+    bars = box(page, BARS_LEFT_PT, BOTTOM_PT, BARS_PT, HEIGHT_PT)
+    _draw_bars(bars, runs, flags, deadline_s)
+    ticks_below(bars, dict(enumerate(_names([each[0] for each in runs], text))))
+    counted = text["good" if flags[0] is not None else "in_time"]
+    key = [*zip(SOURCES, ROLES, strict=True)][: len(runs[0])]
+    for height, (source, role) in zip(KEY_LINES_PT, key, strict=False):
+        swatch(page, 14, height, text[source].format(counted=counted), role)
+    line_key(page, 14, KEY_LINES_PT[len(key)], text["completed"], "weights")
+    return page
+
+
 def _terms(fit: Fit) -> dict[str, str]:
     step, token = shown(fit.fixed_ns / NS, "ms", 2), f"{fit.per_new_token_ns / 1e3:.1f} µs"
     return {"step": step, "token": token, "pair": f"{fit.per_causal_pair_ns} ns"}
 
 
-def _names(served: Sequence[Served], text: Mapping[str, str]) -> list[str]:
+def _names(runs: Sequence[Benchmark], text: Mapping[str, str]) -> list[str]:
     """What each run is called: its rate, or its number where the file does not say, or says the same of two."""
-    rates = [each.replay.measured.request_rate for each in served]
+    rates = [run.request_rate for run in runs]
     if None in rates or len(set(rates)) < len(rates):
         return [text["run"].format(number=number) for number in range(len(rates))]
     return [text["at_once"] if rate == math.inf else f"{rate:g}/s" for rate in rates]
 
 
-def _draw_bars(axes: Axes, served: Sequence[Served], deadline_s: float, names: Sequence[str]) -> None:
-    """Of each run two bars, as measured and as replayed: what is good, and in outline all that is completed."""
-    highest = max(run.completion_throughput for each in served for run in (each.replay.measured, each.replay.predicted))
+def _draw_bars(
+    axes: Axes, runs: Sequence[Sequence[Benchmark]], flags: Sequence[tuple[int, ...] | None], deadline_s: float
+) -> None:
+    """Of each run a bar as measured, and one as replayed: what is good, and in outline all that is completed."""
+    highest = max(run.completion_throughput for each in runs for run in each)
     end = round_above(1.02 * highest, (1, 1.5, 2, 3, 4, 5, 6, 8, 10))
-    axes.set(xlim=(-0.5, len(served) - 0.5), ylim=(0, end))
+    axes.set(xlim=(-0.5, len(runs) - 0.5), ylim=(0, end))
     ticks_left(axes, {tick: f"{tick:g}" for tick in round_ticks(end)})
-    ticks_below(axes, dict(enumerate(names)))
-    for place, each in enumerate(served):
-        runs = {"decode": (each.replay.measured, -BAR - GAP / 2), "foreign": (each.replay.predicted, GAP / 2)}
-        for role, (run, left) in runs.items():
-            good, all_of_it = each.good_per_s(run, deadline_s), run.completion_throughput
-            begin, beyond = place + left, place + left + BAR
+    for place, (each, known) in enumerate(zip(runs, flags, strict=True)):
+        begin = place - len(each) * (BAR + GAP) / 2 + GAP / 2
+        for role, run in zip(ROLES, each, strict=False):
+            good, all_of_it = good_per_s(run, known, deadline_s), run.completion_throughput
+            beyond = begin + BAR
             corners = [(begin, 0), (begin, good), (beyond, good), (beyond, 0)]
             axes.add_collection(PolyCollection([corners], **style.look(role)))
             outline = [good, all_of_it, all_of_it, good]
             axes.plot([begin, begin, beyond, beyond], outline, clip_on=False, **style.line("weights"))
+            begin = beyond + GAP
 
 
 def _draw_times(axes: Axes, compared: Sequence[Compared], text: Mapping[str, str]) -> None:
@@ -270,7 +315,7 @@ def _ask_for_more_rows() -> Question:
     rows = made_benchmark.POLICY.max_running
     now, more = _fast(rows), _fast(MORE_RUNNING)
     good, then = now.goodput(DEADLINE_S), more.goodput(DEADLINE_S)
-    assert f"{now.completion_throughput:.2f}" == f"{more.completion_throughput:.2f}" and then < good
+    assert now.completion_throughput < more.completion_throughput < 1.1 * now.completion_throughput and then < good
     answer = "fewer"
     return Question(
         text=f"Requests come at {Run.FAST}; at most {rows} run at once. {now.completion_throughput:.2f} a second are "
@@ -280,8 +325,9 @@ def _ask_for_more_rows() -> Question:
         answer=answer,
         reveals={"max_running": MORE_RUNNING},
         because=f"{then:.2f} a second in the replay. At {rows} it meets the file; now it completes "
-        f"{more.completion_throughput:.2f} a second as before: the card was busy already. More requests share each "
-        "step, so each takes longer, and nobody is done in time.",
+        f"{more.completion_throughput:.2f} a second, only "
+        f"{more.completion_throughput / now.completion_throughput - 1:.0%} more: the card was busy already. More "
+        "requests share each step, so each takes longer, and nobody is done in time.",
     )
 
 

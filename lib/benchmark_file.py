@@ -8,7 +8,7 @@ No such file says whether an answer was right: who knows adds it, and only then 
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from lib.step_time import MOST_TOKENS
 
 MADE = Path(__file__).parent / "traces" / "made_benchmark.jsonl"
 MADE_CORRECTNESS = MADE.with_name("made_correctness.csv")
+# No request of a real engine has more tokens, in or out; a replay goes through them all.
+MOST_REQUEST_TOKENS = 2**24
 # The last token may be a little later than the end of the run: files round their times.
 ROUNDED_S = 0.001
 _CLOCK = "seconds on the client's own clock, from 0 on"  # which counts from anywhere, 1970 say
@@ -30,7 +32,8 @@ _DETAILS = "the per-request lists: the client writes them with --save-detailed (
 class MeasuredRequest:
     """One request as the client saw it: lengths in tokens, times in seconds.
 
-    `sent_s` counts from the first sending of the run; None in files of older clients. `intervals_s` are the times
+    `sent_s` counts from the first sending of the run; None in files of older clients, and for a failed one whose start
+    is not on the clock of the run. `intervals_s` are the times
     between what arrived: fewer than outputs - 1 where one chunk brought several tokens. A failed one has no outputs.
     """
 
@@ -74,7 +77,8 @@ class Benchmark:
     """One run of a benchmark client against an engine: its duration in seconds, and its requests in the file's order.
 
     `request_rate` is what the client was told, in requests per second: infinite if it sent all at once, None if the
-    file does not say. So is `max_concurrency`, the most that it kept in flight; None means no limit.
+    file does not say, as with requests at the times of a trace. So is `max_concurrency`, the most that it kept in
+    flight; None means no limit.
     """
 
     file: str
@@ -172,7 +176,7 @@ def _outcome(request: MeasuredRequest, flag: int) -> Outcome:
 
 def read_benchmarks(path: Path | str) -> tuple[Benchmark, ...]:
     """All runs in a benchmark client's file. Raises InputError as `read_benchmark`."""
-    file = Path(path)
+    file = _file(path)
     found = _objects(file.name, _text(file))
     return tuple(_run(file.name, found, number) for number in range(len(found)))
 
@@ -183,7 +187,7 @@ def read_benchmark(path: Path | str, run: int | None = None) -> Benchmark:
     Raises InputError, which names file, field and request, for a file that cannot be read, for JSON that is none (with
     line and column), for missing fields, lists of different lengths, and values that are no counts or times.
     """
-    file = Path(path)
+    file = _file(path)
     found = _objects(file.name, _text(file))
     if run is None and len(found) > 1:
         told = "; ".join(f"{number}: {_told(each)}" for number, each in enumerate(found))
@@ -201,7 +205,7 @@ def read_correctness(path: Path | str) -> tuple[int, ...]:
 
     Raises InputError, which names file and line, for everything else.
     """
-    file = Path(path)
+    file = _file(path)
     lines = [line.strip() for line in _text(file).splitlines()]
     flags = []
     for number, line in enumerate(lines, start=1):
@@ -213,6 +217,12 @@ def read_correctness(path: Path | str) -> tuple[int, ...]:
     if not flags:
         raise InputError(file.name, "no flag", "a line with 1 (right) or 0 (wrong) for each request")
     return tuple(flags)
+
+
+def _file(path: object) -> Path:
+    if not isinstance(path, str | Path) or "\0" in str(path):
+        raise InputError("path", path, "the path of a file, as text or as a Path")
+    return Path(path)
 
 
 def _text(path: Path) -> str:
@@ -252,6 +262,24 @@ def _told(run: Mapping[str, Any]) -> str:
     return f"{run.get('completed', '?')} completed at {run.get('request_rate', '?')}/s"
 
 
+def _from_first_sending(requests: Sequence[MeasuredRequest], duration_s: float) -> tuple[MeasuredRequest, ...]:
+    """The requests, their starts on the client's clock made times from the first sending on.
+
+    A failed one may have 0 as its start, or a time on another clock: its start counts only if it is not 0 and fits
+    into the duration of the run together with those of all answers.
+    """
+    earliest = max((end for one in requests if (end := _end_s(one)) is not None), default=-math.inf) - duration_s
+    starts = (one.sent_s for one in requests if not one.failed or (one.sent_s and one.sent_s >= earliest))
+    first = min((start for start in starts if start is not None), default=0.0)
+
+    def sent_s(one: MeasuredRequest) -> float | None:
+        if one.sent_s is None or (one.failed and not (one.sent_s and first <= one.sent_s <= first + duration_s)):
+            return None
+        return one.sent_s - first
+
+    return tuple(replace(one, sent_s=sent_s(one)) for one in requests)
+
+
 @dataclass(frozen=True)
 class _Run:
     """One object of a file, and how errors call it."""
@@ -261,8 +289,8 @@ class _Run:
 
     def benchmark(self, file: str, run: int, runs: int) -> Benchmark:
         lists = self._lists()
-        requests = self._requests(lists)
         duration = seconds(self._named("duration"), self._needed("duration"), above_zero=True)
+        requests = self._requests(lists, duration)
         for place, request in enumerate(requests):
             if (end := _end_s(request)) is not None and end > duration + ROUNDED_S:
                 allowed = f"at least {end:.3f} s, when request {place} has its last token"
@@ -283,16 +311,21 @@ class _Run:
             raise InputError(self._named(name), "missing", "a field of the client's result")
         return self.fields[name]
 
-    def _count(self, name: str, value: object, request: int | None = None) -> int:
-        return whole(self._named(name, request), value, at_most=MOST_TOKENS)
+    def _count(self, name: str, value: object) -> int:
+        return whole(self._named(name), value, at_most=MOST_TOKENS)
+
+    def _tokens(self, name: str, value: object, request: int) -> int:
+        return whole(self._named(name, request), value, at_most=MOST_REQUEST_TOKENS)
 
     def _time(self, name: str, value: object, request: int) -> float:
         return seconds(self._named(name, request), value)
 
     def _rate(self) -> float | None:
         rate = self.fields.get("request_rate")
-        if rate in (None, "inf", math.inf):
-            return None if rate is None else math.inf
+        if rate in ("inf", math.inf):
+            return math.inf
+        if rate is None or isinstance(rate, str):  # SGLang's client writes "trace" where it replays one
+            return None
         allowed = 'a rate above 0, or "inf"'
         number = finite(self._named("request_rate"), rate, 0, allowed)
         if not number:
@@ -315,24 +348,20 @@ class _Run:
                 raise InputError(self._named(name), f"{len(values)} entries", f"{count} entries, as in input_lens")
         return lists
 
-    def _requests(self, lists: Mapping[str, Sequence[Any]]) -> tuple[MeasuredRequest, ...]:
+    def _requests(self, lists: Mapping[str, Sequence[Any]], duration_s: float) -> tuple[MeasuredRequest, ...]:
         read: Mapping[str, Callable[[int, Any], Any]] = {
-            "input_lens": lambda place, value: self._count("input_lens", value, place),
-            "output_lens": lambda place, value: self._count("output_lens", value, place),
+            "input_lens": lambda place, value: self._tokens("input_lens", value, place),
+            "output_lens": lambda place, value: self._tokens("output_lens", value, place),
             "ttfts": lambda place, value: self._time("ttfts", value, place),
             "itls": self._intervals,
             "errors": self._error,
             "start_times": lambda place, value: finite(self._named("start_times", place), value, 0, _CLOCK),
         }
         columns = {name: [read[name](*each) for each in enumerate(values)] for name, values in lists.items()}
-        starts = columns.get("start_times")
-        came = [not error and output for error, output in zip(columns["errors"], columns["output_lens"], strict=True)]
-        # A request that failed early may have 0 as its start, which is no time on the clock of the others.
-        first = min((at for at, one in zip(starts, came, strict=True) if one), default=0.0) if starts else 0.0
-        sent = [None if at < first else at - first for at in starts] if starts else [None] * len(came)
-        names = ("input_lens", "output_lens", "ttfts", "itls")
-        rows = zip(*(columns[name] for name in names), sent, columns["errors"], strict=True)
-        found = tuple(MeasuredRequest(*row) for row in rows)
+        names = ("input_lens", "output_lens", "ttfts", "itls", "start_times", "errors")
+        unknown = [None] * len(columns["errors"])
+        rows = zip(*(columns.get(name, unknown) for name in names), strict=True)
+        found = _from_first_sending([MeasuredRequest(*row) for row in rows], duration_s)
         for place, request in enumerate(found):
             if not request.failed and not request.input_tokens:
                 raise InputError(self._named("input_lens", place), 0, "at least one token in")

@@ -171,8 +171,11 @@ def _refuse_blurred(benchmark: Benchmark, is_told: np.ndarray[Any, np.dtype[np.b
 def replay(benchmark: Benchmark, policy: Policy, step_time: StepTime) -> Replay:
     """What `simulate` makes of the same arrivals and lengths under a policy, say the engine's own, one by one.
 
-    Raises InputError as `steps_of`.
+    The predicted run lasts until its own last token, or until the last sending where that comes later. Raises
+    InputError as `steps_of`, and for what is no step time.
     """
+    if not isinstance(step_time, StepTime):
+        raise InputError("step_time", step_time, "a StepTime, such as the fit of fitted(benchmark, policy)")
     sent = _completed(benchmark)
     load = [Request(round((one.sent_s or 0.0) * NS), one.input_tokens, one.output_tokens) for _, one in sent]
     schedule = simulate(load, policy, step_time)
@@ -180,7 +183,8 @@ def replay(benchmark: Benchmark, policy: Policy, step_time: StepTime) -> Replay:
     for at, (place, one) in enumerate(sent):
         intervals = tuple(length / NS for length in schedule.intervals_ns(at))
         predicted[place] = replace(one, ttft_s=int(schedule.ttft_ns[at]) / NS, intervals_s=intervals)
-    return Replay(benchmark, replace(benchmark, requests=tuple(predicted)))
+    ends = [(one.sent_s or 0.0) + (one.latency_s or 0.0) for one in predicted]
+    return Replay(benchmark, replace(benchmark, duration_s=max(ends), requests=tuple(predicted)))
 
 
 def steps_of(benchmark: Benchmark, policy: Policy) -> Steps:

@@ -96,6 +96,47 @@ def test_a_failure_without_a_text_is_one(tmp_path: Path) -> None:
     assert run.failed == 1
 
 
+@pytest.mark.parametrize(
+    ("starts", "sent"),
+    [
+        ([1000.0, 999.5, 1000.5, 1001.0], [0.5, 0.0, 1.0, 1.5]),
+        ([1000.0, 1002.5, 1000.5, 1001.0], [0.0, 2.5, 0.5, 1.0]),
+        ([1000.0, 1.7e9, 1000.5, 1001.0], [0.0, None, 0.5, 1.0]),
+        ([1000.0, 998.0, 1000.5, 1001.0], [0.0, None, 0.5, 1.0]),
+        ([0.0, 0.0, 0.5, 1.0], [0.0, None, 0.5, 1.0]),
+    ],
+    ids=["sent first", "sent last", "1970", "too early", "from 0"],
+)
+def test_a_failed_request_has_its_sending_where_it_is_on_the_clock_of_the_run(
+    tmp_path: Path, starts: list[float], sent: list[float | None]
+) -> None:
+    run = read_benchmark(written(tmp_path, changed(start_times=starts)))
+    assert [one.sent_s for one in run.requests] == sent
+    window = run.with_correctness([1, 0, 1, 1])
+    assert (window.length_s, window.completed, window.qualified(1.25)) == (3.0, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("starts", "sent"),
+    [
+        ([1000.0, 1000.5, 0.0, 1002.0], [0.0, 0.5, None, 2.0]),
+        ([1000.0, 1000.5, 1.7e9, 1002.0], [0.0, 0.5, None, 2.0]),
+        ([0.0, 0.0, 0.0, 0.0], [None] * 4),
+        (None, [None] * 4),
+    ],
+    ids=["one without", "1970", "none", "no list"],
+)
+def test_a_run_in_which_all_failed_is_a_window_without_a_result(
+    tmp_path: Path, starts: list[float] | None, sent: list[float | None]
+) -> None:
+    fields = changed(start_times=starts, output_lens=[0] * 4, ttfts=[0.0] * 4, itls=[[]] * 4, errors=["lost"] * 4)
+    run = read_benchmark(written(tmp_path, fields))
+    assert [one.sent_s for one in run.requests] == sent
+    window = run.with_correctness([0] * 4)
+    assert (run.completed, run.completion_throughput, run.in_time(1.0)) == (0, 0.0, 0)
+    assert (window.completed, window.goodput(1.0), window.length_s) == (0, 0.0, 3.0)
+
+
 def test_a_file_of_an_older_client_has_no_start_times(tmp_path: Path) -> None:
     run = read_benchmark(written(tmp_path, changed(start_times=..., failed=...)))
     assert not run.has_start_times
@@ -107,7 +148,9 @@ def test_a_file_of_an_older_client_has_no_start_times(tmp_path: Path) -> None:
         _ = run.requests[0].arrivals_s
 
 
-@pytest.mark.parametrize(("rate", "read"), [("inf", math.inf), (math.inf, math.inf), (None, None), (4, 4.0)])
+@pytest.mark.parametrize(
+    ("rate", "read"), [("inf", math.inf), (math.inf, math.inf), (None, None), ("trace", None), (4, 4.0)]
+)
 def test_rates_are_numbers_or_infinite(tmp_path: Path, rate: object, read: float | None) -> None:
     assert read_benchmark(written(tmp_path, changed(request_rate=rate))).request_rate == read
 
@@ -157,7 +200,7 @@ def test_missing_lists_name_the_flag(tmp_path: Path, name: str) -> None:
         ({"failed": True}, '"failed" is True'),
         ({"max_concurrency": 0}, '"max_concurrency" is 0'),
         ({"request_rate": 0}, '"request_rate" is 0'),
-        ({"request_rate": "fast"}, "\"request_rate\" is 'fast'"),
+        ({"request_rate": [4]}, r'"request_rate" is \[4\]'),
         ({"request_rate": math.nan}, '"request_rate" is nan'),
         ({"itls": [[], [], []]}, "\"itls\" is '3 entries'; allowed: 4 entries, as in input_lens"),
         ({"start_times": [1.0]}, "\"start_times\" is '1 entries'"),
@@ -168,6 +211,8 @@ def test_missing_lists_name_the_flag(tmp_path: Path, name: str) -> None:
         ({"input_lens": [0, 50, 40, 20]}, '"input_lens", request 0 is 0; allowed: at least one token'),
         ({"output_lens": [3, 0, True, 1]}, '"output_lens", request 2 is True'),
         ({"output_lens": [3, 0, -5, 1]}, '"output_lens", request 2 is -5'),
+        ({"output_lens": [3, 0, 2**24 + 1, 1]}, '"output_lens", request 2 is 16777217; allowed: .* to 16,777,216'),
+        ({"input_lens": [2**24 + 1, 50, 40, 20]}, '"input_lens", request 0 is 16777217'),
         ({"ttfts": [0.5, 0.0, math.nan, 0.75]}, '"ttfts", request 2 is nan'),
         ({"ttfts": [0.5, 0.0, -0.25, 0.75]}, '"ttfts", request 2 is -0.25'),
         ({"ttfts": [0, 0, 0.25, 0.75]}, '"ttfts", request 0 is 0.0; allowed: a time above 0 s'),
@@ -211,6 +256,14 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{\n"a": "\xe9"}')
     with pytest.raises(InputError, match=r"^latin.json, line 2 is .*UTF-8"):
         read_benchmark(tmp_path / "latin.json")
+
+
+@pytest.mark.parametrize("read", [read_benchmark, read_benchmarks, read_correctness], ids=lambda read: read.__name__)
+@pytest.mark.parametrize("path", [None, 3, True, [], b"x", "a\0b", ""], ids=repr)
+def test_what_is_no_path_is_refused(read: Callable[[Any], object], path: object) -> None:
+    with pytest.raises(InputError) as refusal:
+        read(path)
+    assert refusal.value.parameter == "path"
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,30 @@ def test_a_replay_under_other_limits_is_a_run_like_any_other() -> None:
     assert came.measured == run
 
 
+def test_a_replay_lasts_until_its_own_last_token() -> None:
+    """A client that took long to stop, or a slow engine, does not lengthen it: a faster engine raises the bar."""
+    load, policy, model = drawn_case(3)
+    run = measured(load, policy, model)
+    run = replace(run, duration_s=run.duration_s + 1000)
+    came = replay(run, policy, model).predicted
+    assert came.observed_s == pytest.approx(run.observed_s - 1000.01, abs=1e-6)
+    faster = Fit(model.fixed_ns // 2, model.per_new_token_ns // 2, model.per_causal_pair_ns // 2)
+    sooner = replay(run, policy, faster).predicted
+    assert sooner.observed_s < came.observed_s
+    assert sooner.completion_throughput > came.completion_throughput
+    window = sooner.with_correctness([1] * len(load))
+    assert window.length_s == max(one.finish_s or 0.0 for one in window.outcomes)
+
+
+def test_a_replay_lasts_until_the_last_sending_at_least() -> None:
+    load, policy, model = drawn_case(3)
+    run = measured(load, policy, model)
+    end = run.observed_s + 5
+    lost = MeasuredRequest(500, 0, 0.0, (), end, "timed out")
+    came = replay(replace(run, duration_s=end + 1, requests=(*run.requests, lost)), policy, model).predicted
+    assert came.observed_s == end == came.with_correctness([1] * len(load) + [0]).length_s
+
+
 def test_failed_requests_are_left_out_of_fit_and_replay() -> None:
     load, policy, model = drawn_case(3)
     run = measured(load, policy, model)
@@ -223,8 +247,19 @@ def all_failed(run: Benchmark) -> Benchmark:
         (lambda run: fitted("run.json", continuous(8)), r"^benchmark is 'run.json'; allowed: a Benchmark"),
         (lambda run: fitted(run, 8), r"^policy is 8; allowed: a Policy"),
         (lambda run: replay(run, None, FIT), r"^policy is None"),
+        (lambda run: replay(run, made_benchmark.POLICY, None), r"^step_time is None; allowed: a StepTime"),
+        (lambda run: replay(run, made_benchmark.POLICY, 9), r"^step_time is 9"),
     ],
-    ids=["fit, no starts", "replay, no starts", "all failed", "a path", "a number", "no policy"],
+    ids=[
+        "fit, no starts",
+        "replay, no starts",
+        "all failed",
+        "a path",
+        "a number",
+        "no policy",
+        "no step time",
+        "9 ns",
+    ],
 )
 def test_what_makes_no_sense_is_refused(call: Callable[[Any], object], told: str) -> None:
     with pytest.raises(InputError, match=told):
