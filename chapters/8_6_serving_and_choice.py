@@ -136,12 +136,14 @@ explore("goodput")
 from lib.goodput import Since
 from lib.service_record import CONDITIONS, middle
 
+
+def good(since):
+    return lambda one: one.window.goodput(DEADLINE_S, since)
+
+
 for condition in CONDITIONS[:3]:
-    plan, sending = Since
-    told = middle(condition, lambda one: one.window.goodput(DEADLINE_S, plan))
-    claimed = middle(condition, lambda one: one.window.goodput(DEADLINE_S, sending))
-    rate = condition.arrivals_per_s
-    print(f"one at a time, {rate}/s: {told:.2f} from plan, {claimed:.2f} from sending")
+    rates = [f"{middle(condition, good(since)):.2f} from {since}" for since in Since]
+    print(f"one at a time, {condition.arrivals_per_s}/s:", ", ".join(rates))
 
 # %% [markdown]
 # ### The load curve
