@@ -93,9 +93,12 @@ def one_run(folder: Path, number: int, **changed: Any) -> Path:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("rate", ["inf", None, 16])
-def test_a_single_run_of_any_rate_is_drawn(tmp_path: Path, rate: object, language: str) -> None:
+def test_a_single_run_of_any_rate_is_drawn(tmp_path: Path, rate: str | int | None, language: str) -> None:
     page = own.own_engine(one_run(tmp_path, 1, request_rate=rate), POLICY, [FLAGS], language=language)
     assert len(heights(page.axes[0])) == 2
+    text = words(language, "your-engine")
+    name = {"inf": text["at_once"], None: text["run"].format(number=0), 16: "16/s"}[rate]
+    assert [tick.get_text() for tick in page.axes[0].get_xticklabels()] == [name]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
