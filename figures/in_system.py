@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from figures import style
+from figures import machine, style
 from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import FINER, height_from_zero, round_above, round_ticks, ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
@@ -18,7 +18,7 @@ from lib.design_problem import INSTANCE
 from lib.little import EXAMPLE_RATE_PER_S, Occupancy, Phase
 from lib.load_curve import Arrivals
 from lib.schedule import Integers
-from lib.step_time import NS
+from lib.step_time import NS, StepTime
 from lib.tool_load import ARRIVING_S, MAX_RUNNING, SEED, WAIT_S, ToolLoad
 from lib.units import GIB, shown
 
@@ -75,12 +75,25 @@ def requests_in_system(
     return page
 
 
-@lru_cache(maxsize=4)
 def load_at(
     rate_per_s: float, wait_s: float, max_running: int, arrivals: Arrivals, pool_bytes: int, seed: int
 ) -> ToolLoad:
-    """The load that the figure's parameters describe; kept, as the read-outs and the picture ask for the same."""
-    return ToolLoad(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed)
+    """The load that the figure's parameters describe, on the machine that is drawn."""
+    return _load_at(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed, machine.fit())
+
+
+@lru_cache(maxsize=4)
+def _load_at(
+    rate_per_s: float,
+    wait_s: float,
+    max_running: int,
+    arrivals: Arrivals,
+    pool_bytes: int,
+    seed: int,
+    step_time: StepTime,
+) -> ToolLoad:
+    """Kept, as the read-outs and the picture ask for the same."""
+    return ToolLoad(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed, step_time)
 
 
 def _idle_together(held: Occupancy) -> Occupancy:

@@ -21,6 +21,7 @@ STAYS: Mapping[str, str] = {
     "request-timeline": "its prefill and its intervals were measured on the book's card",
     "chunk-times": "it compares the fit with chunks that were measured on the book's card",
     "admission": _SERVICE,
+    "atlas": "it compares models, the fit among them, with what was measured on the book's card",
     "completion-throughput": _SERVICE,
     "goodput": _SERVICE,
     "load-curve": _SERVICE,

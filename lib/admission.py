@@ -65,7 +65,7 @@ class ServiceForecast:
 
     With one row it is alone. With more, each of the others makes room for a newcomer once, whose prompt lengthens a
     step; all are taken to be like the request itself. A step gives `outputs_per_step`, more than one if drafts of
-    `draft_tokens` are verified in it.
+    `draft_tokens` are verified in it. What a request waits for tools counts in full, as if it kept its row meanwhile.
     """
 
     step_time: StepTime
@@ -85,7 +85,10 @@ class ServiceForecast:
 
     def __call__(self, request: Request) -> int:
         """Nanoseconds from its first step to its last output, if it gives all outputs that it declares."""
-        return _service_ns(self, request.prompt, request.cached_prefix, request.declared_output)
+        if not isinstance(request, Request):
+            raise InputError("request", request, "a Request")
+        with_tools_ns = sum(wait.wait_ns for wait in request.tool_waits)
+        return with_tools_ns + _service_ns(self, request.prompt, request.cached_prefix, request.declared_output)
 
 
 @lru_cache(maxsize=4096)
@@ -129,12 +132,13 @@ class Engine:
             keep_whole(self, MOST_TOKENS, most_output=1)
 
     def serves(self, request: Request) -> Request:
-        """The request as this engine answers it: with no more outputs than it may give."""
+        """The request as this engine answers it: with no more outputs than it may give, and calls before the last."""
         if self.most_output is None or request.declared_output <= self.most_output:
             return request
         output = min(request.output, self.most_output)
         ids = None if request.ids is None else request.ids[: request.prompt + output]
-        return replace(request, output=output, max_output=self.most_output, ids=ids)
+        calls = tuple(wait for wait in request.tool_waits if wait.output < output)
+        return replace(request, output=output, max_output=self.most_output, ids=ids, tool_waits=calls)
 
 
 class Answer(NamedTuple):

@@ -40,8 +40,11 @@ def bill(schedule: Schedule, place: int) -> Bill:
     return to the step in which the request has a row again it queues. Each other step is built up by the schedule's own
     model of step times: the request's own part first, at the price that it would have alone, then the others in decode,
     then each other prompt; each is booked what it adds. Making drafts comes ahead of that and serves all who have one,
-    so it is an account of its own. Raises InputError for one without output. Source: sections 8.1.1, 8.2.2 and 8.6.1.
+    so it is an account of its own. Raises InputError for what is no schedule and for a request without output. Source:
+    sections 8.1.1, 8.2.2 and 8.6.1.
     """
+    if not isinstance(schedule, Schedule):
+        raise InputError("schedule", schedule, "a Schedule, such as simulate() gives")
     place = whole("place", place, at_most=len(schedule.requests) - 1)
     if schedule.last_output_step[place] < 0:
         raise InputError("place", place, "a request that gave an output before its user went away")

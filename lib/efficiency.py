@@ -120,10 +120,16 @@ def peaks(mfu: float = 1.0) -> Device:
 
 
 def peak_flop_s(card: Card = RTX_PRO_6000) -> int:
-    """The peak of dense BF16; raises InputError for a card of which none is published."""
+    """The peak of dense BF16; raises InputError for what is no card, and for one of which none is published."""
+    _check(card)
     if card.bf16_dense_flop_s is None:
         raise InputError("card", card.name, "a card with a published peak of dense BF16")
     return card.bf16_dense_flop_s
+
+
+def _check(card: object) -> None:
+    if not isinstance(card, Card):
+        raise InputError("card", card, "a Card, such as RTX_PRO_6000")
 
 
 def share_of_peak(amount: int, time_s: float, peak: float) -> float:
@@ -160,6 +166,7 @@ def estimated_round(read_bytes: int, mbu: float, card: Card = RTX_PRO_6000) -> f
     InputError for a share outside 0 ... 1 (0 itself too).
     """
     size, reached = whole("read_bytes", read_bytes, at_most=MOST_BYTES), share("mbu", mbu, above_zero=True)
+    _check(card)
     return seconds("time of the round", size / (reached * card.bandwidth_bytes_s))
 
 

@@ -180,7 +180,8 @@ def flip(moved: Input, case: Case = BOOK, verdict: Verdict = chosen) -> Flip:
     """How far an input can be moved until the verdict is another. Bytes, outputs and requests are whole.
 
     The verdict is asked at values along the way and, where it is another, the search narrows to the edge: two edges
-    closer to each other than these values may be missed. Raises InputError for what is no input and no case.
+    closer to each other than these values may be missed. Where an input lies beyond an end of its range nothing is
+    asked on that side. Raises InputError for what is no input and no case.
     """
     if not isinstance(case, Case):
         raise InputError("case", case, "a Case")
@@ -193,10 +194,11 @@ def flip(moved: Input, case: Case = BOOK, verdict: Verdict = chosen) -> Flip:
 def _flip(moved: Input, case: Case, verdict: Verdict) -> Flip:
     low, high = case.range_of(moved)
     now = case.value(moved)
-    return Flip(
-        moved, now, _edge(moved, case, verdict, _along(moved, case, low)),
-        _edge(moved, case, verdict, _along(moved, case, high)),
-    )  # fmt: skip
+    below, above = (
+        _edge(moved, case, verdict, _along(moved, case, end)) if is_within else None
+        for end, is_within in ((low, low < now), (high, now < high))
+    )
+    return Flip(moved, now, below, above)
 
 
 def flips(case: Case = BOOK, verdict: Verdict = chosen) -> tuple[Flip, ...]:

@@ -15,8 +15,8 @@ from operator import and_
 from lib.checks import InputError, finite, one_of, seconds, whole
 from lib.latency import percentile
 
-# More than any window of a service takes: what is above was no energy.
-MOST_ENERGY_J = 1e15
+# More than any window of a service takes or completes: what is above was no energy and no number of requests.
+MOST_ENERGY_J, MOST_COMPLETED = 1e15, 10**12
 
 
 class Since(StrEnum):
@@ -28,7 +28,7 @@ class Since(StrEnum):
 
 def completion_throughput(completed: int, length_s: float) -> float:
     """All completed requests over T_obs, in requests per second. Source: section 8.6.2."""
-    return whole("completed", completed) / seconds("length_s", length_s, above_zero=True)
+    return whole("completed", completed, at_most=MOST_COMPLETED) / seconds("length_s", length_s, above_zero=True)
 
 
 def goodput(correct: Sequence[bool], in_time: Sequence[bool], length_s: float) -> float:
@@ -55,7 +55,7 @@ def energy_per_qualified(energy_j: float, qualified: int) -> float:
     energy = finite("energy_j", energy_j, 0, allowed)
     if energy > MOST_ENERGY_J:
         raise InputError("energy_j", energy_j, allowed)
-    return energy / whole("qualified", qualified, at_least=1)
+    return energy / whole("qualified", qualified, at_least=1, at_most=MOST_COMPLETED)
 
 
 def gpu_time_per_qualified(gpu_s: float, qualified: int) -> float:
@@ -63,7 +63,7 @@ def gpu_time_per_qualified(gpu_s: float, qualified: int) -> float:
 
     Raises InputError without a qualified result. Source: section 8.6.3.
     """
-    return seconds("gpu_s", gpu_s) / whole("qualified", qualified, at_least=1)
+    return seconds("gpu_s", gpu_s) / whole("qualified", qualified, at_least=1, at_most=MOST_COMPLETED)
 
 
 @dataclass(frozen=True)

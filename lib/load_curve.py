@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from statistics import median
 
-from lib.arrivals import at_once, even, poisson
+from lib.arrivals import arrival_rate, at_once, even, poisson
 from lib.checks import InputError, finite, keep_whole, one_of, seconds, whole
 from lib.goodput import Window
 from lib.service_calibration import serve
@@ -111,11 +111,11 @@ class ServiceLoad:
 
     def completions(self, rate_per_s: float) -> float:
         """Completed requests per second at a rate."""
-        return _completions(self, rate_per_s)
+        return _completions(self, arrival_rate(rate_per_s))
 
     def goodput(self, rate_per_s: float, deadline_s: float) -> float:
         """Right answers in time per second at a rate."""
-        return _goodput(self, rate_per_s, deadline_s)
+        return _goodput(self, arrival_rate(rate_per_s), seconds("deadline_s", deadline_s, above_zero=True))
 
     @property
     def saturation(self) -> float:

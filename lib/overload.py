@@ -116,8 +116,8 @@ def refuse_late(requests: Sequence[Request], engines: Sequence[Engine], deadline
 
     What one refuses is offered to the next. Raises InputError as `lib.admission.decide` does. Source: section 8.6.1.
     """
-    answers = decide(requests, engines, deadline_s)
-    return _served(tuple(requests), answers, engines, deadline_ns(deadline_s))
+    load = in_order(requests)
+    return _served(load, decide(load, engines, deadline_s), engines, deadline_ns(deadline_s))
 
 
 def _served(
@@ -167,7 +167,12 @@ def _fate(completed: bool, in_time: bool) -> Fate:
 
 
 def computed_tokens(schedule: Schedule) -> Integers:
-    """Tokens computed for each request: of prompts, in decode, of drafts, and once more after a preemption."""
+    """Tokens computed for each request: of prompts, in decode, of drafts, and once more after a preemption.
+
+    Raises InputError for what is no schedule.
+    """
+    if not isinstance(schedule, Schedule):
+        raise InputError("schedule", schedule, "a Schedule, such as simulate() gives")
     computed = np.zeros(len(schedule.requests), np.int64)
     first, last = schedule.first_output_step, schedule.last_output_step
     silent = {place: set(steps) for place, steps in schedule.skipped.items()}

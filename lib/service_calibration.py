@@ -86,13 +86,16 @@ class Alone:
     interval_s: float
 
 
-@cache
 def alone(task: RequestShape) -> Alone:
     """The medians over the 24 runs of a kind of task, one at a time at one request a second, without any queue.
 
     Raises InputError for a shape that none of the tasks has.
     """
-    shape = one_of("task", task, _SHAPES.values())
+    return _alone(one_of("task", task, _SHAPES.values()))
+
+
+@cache
+def _alone(shape: RequestShape) -> Alone:
     rows = record("service_requests").where(admission=_ALONE.admission, arrivals_per_s=_ALONE.arrivals_per_s)
     runs = [row for row in rows if shape_of(row["task"]) == shape]
     return Alone(
@@ -193,7 +196,13 @@ def _let_in(load: Sequence[Request], policy: Policy, deadline_s: float) -> list[
 
 
 def requests_of(tasks: Sequence[str], arrivals_ns: Sequence[int]) -> tuple[Request, ...]:
-    """The tasks as requests of the simulator. Raises InputError where there are not as many arrivals."""
+    """The tasks as requests of the simulator.
+
+    Raises InputError for what is no sequence, and where there are not as many arrivals.
+    """
+    for name, given in (("tasks", tasks), ("arrivals_ns", arrivals_ns)):
+        if not isinstance(given, Sequence):
+            raise InputError(name, given, "a sequence, one for each request")
     if len(tasks) != len(arrivals_ns):
         raise InputError("arrivals_ns", len(arrivals_ns), f"one arrival for each of the {len(tasks)} tasks")
     shapes = map(shape_of, tasks)
@@ -202,9 +211,17 @@ def requests_of(tasks: Sequence[str], arrivals_ns: Sequence[int]) -> tuple[Reque
     )
 
 
-@cache
 def replayed(condition: Condition) -> tuple[Window, ...]:
-    """The three windows of a recorded condition, simulated: the same tasks and the same planned arrivals."""
+    """The three windows of a recorded condition, simulated: the same tasks and the same planned arrivals.
+
+    Raises InputError for what is none.
+    """
+    recorded(condition)  # refuses what is none, which may have no hash
+    return _replayed(condition)
+
+
+@cache
+def _replayed(condition: Condition) -> tuple[Window, ...]:
     windows = recorded(condition)
     rate, count = condition.arrivals_per_s, len(windows[0].tasks)
     arrivals = even(rate, count) if rate else at_once(count)
@@ -214,7 +231,7 @@ def replayed(condition: Condition) -> tuple[Window, ...]:
 def prediction_error(condition: Condition, quantity: Callable[[Window], float]) -> float:
     """How far the simulator's median over the three windows is from the recorded one: 0.01 means 1 % too high.
 
-    Raises InputError where the recorded median is 0.
+    Raises InputError for what is no condition, and where the recorded median is 0.
     """
     measured = median(quantity(each.window) for each in recorded(condition))
     if not measured:

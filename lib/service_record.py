@@ -43,7 +43,8 @@ class Condition:
     def __post_init__(self) -> None:
         object.__setattr__(self, "admission", one_of("admission", self.admission, Admission))
         rates = {row["arrivals_per_s"] for row in record("service_windows").where(admission=self.admission)}
-        if self.arrivals_per_s not in rates or isinstance(self.arrivals_per_s, bool):
+        # A list, as what is asked for may have no hash.
+        if self.arrivals_per_s not in list(rates) or isinstance(self.arrivals_per_s, bool):
             raise InputError("arrivals_per_s", self.arrivals_per_s, f"one of {sorted(rates, key=str)}")
 
 
@@ -74,11 +75,15 @@ CONDITIONS = tuple(
 )
 
 
-@cache
 def recorded(condition: Condition) -> tuple[RecordedWindow, ...]:
     """The three windows of a condition. Raises InputError for what is none."""
     if not isinstance(condition, Condition):
         raise InputError("condition", condition, "a Condition, such as those in CONDITIONS")
+    return _recorded(condition)
+
+
+@cache
+def _recorded(condition: Condition) -> tuple[RecordedWindow, ...]:
     where = {"admission": condition.admission, "arrivals_per_s": condition.arrivals_per_s}
     return tuple(
         _window(condition, row["window"], row["window_s"], row["gpu_j"] + row["cpu_package_j"])
@@ -125,8 +130,11 @@ def by_planned_rate(window: RecordedWindow) -> float:
     """The planned rate of arrival times the mean stay: Little's number of requests in the system, if that were steady.
 
     Where requests come faster than they leave it is not, and this can be more than there are requests: then the rate
-    that the window saw, its throughput, gives their mean. Raises InputError where all come at once, without a rate.
+    that the window saw, its throughput, gives their mean. Raises InputError for what is no window of the record, and
+    where all come at once, without a rate.
     """
+    if not isinstance(window, RecordedWindow):
+        raise InputError("window", window, "a RecordedWindow, such as recorded() gives")
     rate = window.condition.arrivals_per_s
     if rate is None:
         raise InputError("condition", window.condition, "one with a rate of arrivals")

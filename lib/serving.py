@@ -242,11 +242,15 @@ def needs(configuration: Configuration, workload: Workload = WORKLOAD) -> Needs:
     All requests are taken to output equally many tokens in each round and so to end together; the round keeps the time
     that it has at the length of the prompts. Raises InputError for what is no configuration and no workload.
     """
+    _check(configuration, workload)
+    return _needs(configuration, workload)
+
+
+def _check(configuration: object, workload: object) -> None:
     if not isinstance(configuration, Configuration):
         raise InputError("configuration", configuration, "a Configuration, such as those of CONFIGURATIONS")
     if not isinstance(workload, Workload):
         raise InputError("workload", workload, "a Workload")
-    return _needs(configuration, workload)
 
 
 @lru_cache(maxsize=4096)
@@ -260,7 +264,11 @@ def _needs(configuration: Configuration, workload: Workload) -> Needs:
 
 
 def memory_needed(configuration: Configuration, workload: Workload = WORKLOAD) -> int:
-    """Bytes of the KV of all requests when each has its last output, in whole pages, and of what drafts take. Exact."""
+    """Bytes of the KV of all requests when each has its last output, in whole pages, and of what drafts take. Exact.
+
+    Raises InputError for what is no configuration and no workload.
+    """
+    _check(configuration, workload)
     shape = RequestShape(workload.input_tokens, workload.output_tokens, workload.common_tokens(configuration))
     beside = configuration.draft.memory_bytes if configuration.draft else 0
     return pool_of(configuration.kv_format).held_bytes(shape, workload.requests) + beside

@@ -69,9 +69,12 @@ class ServingStep(StepTime):
         return max(self.table(plan._replace(new_tokens=plan.logit_rows)), compute_ns)
 
 
-def step_time_of(configuration: Configuration) -> ServingStep:
-    """The steps of a configuration: by the record with a shared prefix, or with contexts of one's own."""
-    condition = Condition.SHARED if configuration.shares_prefix else Condition.OWN
+def step_time_of(configuration: Configuration, workload: Workload = WORKLOAD) -> ServingStep:
+    """The steps of a configuration: by the record with a shared prefix, or where nothing is common with own contexts.
+
+    As `lib.serving.needs` does it.
+    """
+    condition = Condition.SHARED if workload.common_tokens(configuration) else Condition.OWN
     rows = [measured(condition, batch) for batch in batches(condition)]
     by = decode_table(condition, kv_bytes_per_token(INSTANCE.model, pool_of(configuration.kv_format).bytes_per_element))
     points = tuple((row.read_bytes, round(row.round_s * NS)) for row in rows)
@@ -149,8 +152,8 @@ def run(configuration: Configuration, workload: Workload = WORKLOAD, conditions:
     """A configuration in the simulator; the pool is what its drafts leave of the memory, or has room for all.
 
     Nobody enters unless the most that it may become fits, beside that of those who run. Raises InputError for what is
-    no configuration, workload or conditions, for more than 64 requests or 1024 outputs, and for memory in which no
-    request fits.
+    no configuration, workload or conditions, for more than 64 requests or 1024 outputs, for memory in which no request
+    fits, and for a draft that verifies one position, so drafts nothing, and yet adds to a round.
     """
     if not isinstance(conditions, Conditions):
         raise InputError("conditions", conditions, "Conditions")
@@ -159,12 +162,14 @@ def run(configuration: Configuration, workload: Workload = WORKLOAD, conditions:
     whole("output_tokens", workload.output_tokens, at_most=MOST_RUN_OUTPUTS)
     if workload.host_removed_s:
         raise InputError("host_removed_s", workload.host_removed_s, "0 in a run: its steps are as recorded")
+    if (draft := configuration.draft) and draft.positions == 1 and draft.round_s:
+        raise InputError("round_s", draft.round_s, "0 in a run of 1 position: nothing is drafted, so no time goes by")
     return _run(configuration, workload, conditions)
 
 
 @lru_cache(maxsize=64)
 def _run(configuration: Configuration, workload: Workload, conditions: Conditions) -> Run:
-    step_time, speculation = step_time_of(configuration), _speculation(configuration, conditions)
+    step_time, speculation = step_time_of(configuration, workload), _speculation(configuration, conditions)
     prefix = workload.common_tokens(configuration)
     first = [Request(0, prefix, 1, ids=np.arange(prefix))] if prefix and workload.is_cached else []
     policy = _policy(workload, conditions)
@@ -275,7 +280,7 @@ class Variation:
 
 def growing_rounds(configuration: Configuration, workload: Workload = WORKLOAD) -> float:
     """Seconds of all rounds if the context grows by what each of them outputs, by the record and what is read."""
-    found, table = needs(configuration, workload), step_time_of(configuration).table
+    found, table = needs(configuration, workload), step_time_of(configuration, workload).table
     each = (workload.output_tokens - 1) / found.rounds if found.rounds else 0.0
     contexts = (workload.input_tokens + int(number * each) for number in range(found.rounds))
     return sum(table(read_plan(workload.requests, context)) for context in contexts) / NS

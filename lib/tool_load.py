@@ -18,7 +18,7 @@ from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
 from lib.scheduling import Request, ToolWait, continuous
 from lib.speculation_setup import MOST_SEED
-from lib.step_time import FIT, NS
+from lib.step_time import FIT, NS, StepTime
 
 OUTPUTS, CALLS_AFTER = 16, 8
 WAIT_S, MAX_RUNNING = 1.0, 8
@@ -30,10 +30,10 @@ MOST_RATE_PER_S, MOST_ROWS = 100, 1024
 
 @dataclass(frozen=True)
 class ToolLoad:
-    """Requests that arrive for some seconds, each with one wait for a tool (none at 0 s), in a pool, by the fit.
+    """Requests that arrive for some seconds, each with one wait for a tool (none at 0 s), in a pool.
 
     A request enters where the pool can hold it and all others at their largest. Raises InputError for what makes no
-    sense. Rates are arrivals a second, waits seconds.
+    sense. Rates are arrivals a second, waits seconds; steps take what the fit says, if no other step time is given.
     """
 
     rate_per_s: float = EXAMPLE_RATE_PER_S
@@ -42,6 +42,7 @@ class ToolLoad:
     arrivals: Arrivals = Arrivals.EVEN
     pool_bytes: int = INSTANCE.kv_pool_bytes
     seed: int = SEED
+    step_time: StepTime = FIT
 
     def __post_init__(self) -> None:
         least = 1 / ARRIVING_S
@@ -53,6 +54,8 @@ class ToolLoad:
         one_of("arrivals", self.arrivals, Arrivals)
         self.kv_pool.refuse_if_never(self.shape)
         keep_whole(self, MOST_SEED, seed=0)
+        if not isinstance(self.step_time, StepTime):
+            raise InputError("step_time", self.step_time, "a StepTime, such as FIT")
 
     @cached_property
     def requests(self) -> tuple[Request, ...]:
@@ -85,7 +88,7 @@ class ToolLoad:
     def run(self) -> Schedule:
         pages = self.pool_bytes // self.kv_pool.bytes_of(1)
         pool = PoolSetup(pages, self.kv_pool.page_tokens, Gate.FINAL_SIZE)
-        return simulate(self.requests, continuous(self.max_running), FIT, pool)
+        return simulate(self.requests, continuous(self.max_running), self.step_time, pool)
 
     @cached_property
     def present(self) -> Occupancy:

@@ -12,11 +12,12 @@ from figures.exploration import book_values
 from figures.explorer import explore
 from figures.guard import guard
 from figures.in_system import LONGER_S, load_at
+from figures.machine import drawn_for
 from figures.registry import entry
 from figures.words import LANGUAGES
 from lib.little import Phase
 from lib.load_curve import Arrivals
-from lib.step_time import NS
+from lib.step_time import FIT, NS, Fit
 from lib.tool_load import ARRIVING_S, ToolLoad
 from lib.units import GIB
 
@@ -121,6 +122,17 @@ def test_why_nothing_moves(start: dict[str, Any], name: str, there: Any, line: s
 def test_what_makes_no_sense_is_one_sentence() -> None:
     for wrong in ({"rate_per_s": 0}, {"wait_s": -1}, {"max_running": 0}, {"pool_bytes": 1}):
         assert explore("requests-in-system", **wrong).sentence.startswith("Nothing to draw: ")
+
+
+@pytest.mark.parametrize("mine", [Fit(9_000_000, 60_000, 5), Fit(60_000_000, 400_000, 40), Fit(0, 1000, 0)], ids=str)
+def test_the_load_is_that_of_the_machine_that_is_drawn(mine: Fit) -> None:
+    books, shown = load(), readouts()
+    with drawn_for(mine):
+        assert load() == ToolLoad(step_time=mine) and load().whole_run.mean_stay_s != books.whole_run.mean_stay_s
+        assert readouts()["mean stay"] != shown["mean stay"]
+        for settings in SETTINGS:
+            guard(IN_SYSTEM.figure(**settings), IN_SYSTEM.slug, IN_SYSTEM.may_overlap)
+    assert load() == books == ToolLoad(step_time=FIT) and readouts() == shown
 
 
 def test_kv_of_who_is_back_and_has_no_row_is_idle_too() -> None:

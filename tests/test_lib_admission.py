@@ -15,7 +15,7 @@ from lib.design_problem import SHORT_CHAT, timed_request
 from lib.fast_forward import simulate
 from lib.memory import RequestShape
 from lib.residency import Gate, PoolSetup
-from lib.scheduling import Policy, Request, continuous, fixed_batch
+from lib.scheduling import Policy, Request, ToolWait, continuous, fixed_batch
 from lib.speculation import expected_outputs
 from lib.speculation_setup import DrawnAcceptance, SpeculationSetup
 from lib.step_time import FIT, NS, Fit, decode_plan, step_plan, verifying
@@ -69,6 +69,43 @@ def test_the_forecast_of_drafts_counts_fewer_steps_with_more_rows() -> None:
     forecast = ServiceForecast(FIT, 1, 2.5, 3)
     step = FIT(verifying(step_plan((4, 105)), 3))
     assert forecast(Request(0, 100, 11)) == FIT(step_plan((100, 0))) + 4 * step
+
+
+def test_the_forecast_counts_what_a_request_waits_for_tools() -> None:
+    plain, waits = Request(0, 2048, 20), (ToolWait(3, NS), ToolWait(11, 2 * NS + 1))
+    calling = replace(plain, tool_waits=waits)
+    for forecast in (ServiceForecast(FIT), ServiceForecast(FIT, 4, 2.5, 3)):
+        assert forecast(calling) == forecast(plain) + 3 * NS + 1
+    done = simulate([calling], continuous(1)).total_ns
+    assert abs(ServiceForecast(FIT)(calling) - done) <= 3 * 20
+
+
+def test_a_tool_that_takes_too_long_makes_a_request_late() -> None:
+    plain = Request(0, 8, 4)
+    calling = replace(plain, tool_waits=(ToolWait(2, 5 * NS),))
+    engine = Engine(continuous(1), SECOND_LONG, ServiceForecast(SECOND_LONG))
+    assert decide([plain], [engine], 4)[0][0] == Answer(Verdict.LET_IN, 0, 4 * NS)
+    assert decide([calling], [engine], 9)[0][0] == Answer(Verdict.LET_IN, 0, 9 * NS)
+    assert decide([calling], [engine], 8.9)[0][0].verdict == Verdict.TOO_LATE
+    assert simulate([calling], continuous(1), SECOND_LONG).total_ns == 9 * NS
+
+
+def test_an_engine_that_answers_more_briefly_makes_only_the_calls_before_its_last_output() -> None:
+    engine = replace(engine_of(1, None, 5), most_output=4)
+    waits = tuple(ToolWait(output, 7) for output in (1, 3, 4, 6))
+    served = engine.serves(Request(0, 8, 9, tool_waits=waits))
+    assert (served.output, served.tool_waits) == (4, waits[:2])
+    # One that declares more than it gives keeps its calls, all before its own last output.
+    brief = engine.serves(Request(0, 8, 3, max_output=9, tool_waits=waits[:1]))
+    assert (brief.output, brief.max_output, brief.tool_waits) == (3, 4, waits[:1])
+    longer = Request(0, 8, 4, tool_waits=waits[:2])
+    assert engine.serves(longer) is longer
+
+
+@pytest.mark.parametrize("wrong", [5, None, [Request(0, 8, 2)]], ids=str)
+def test_there_is_no_forecast_for_what_is_no_request(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"^request is "):
+        ServiceForecast(FIT)(wrong)
 
 
 def plain_decide(

@@ -139,3 +139,15 @@ def test_what_makes_no_sense_is_refused() -> None:
     for call in wrong:
         with pytest.raises(InputError, match="allowed: "):
             call()
+
+
+@pytest.mark.parametrize("wrong", [None, [], "RTX PRO 6000"], ids=repr)
+def test_what_is_no_card_is_refused(wrong: Any) -> None:
+    for call in (
+        lambda: peak_flop_s(wrong),
+        lambda: read_bound(10**9, wrong),
+        lambda: estimated_prefill(10**12, 0.5, wrong),
+        lambda: estimated_round(10**9, 0.5, wrong),
+    ):
+        with pytest.raises(InputError, match=r"^card is .*a Card"):
+            call()

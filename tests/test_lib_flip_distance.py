@@ -1,5 +1,6 @@
 """Flip distances against a search that asks at every value, and edges that really are edges."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -7,8 +8,37 @@ from typing import Any
 import pytest
 
 from lib.checks import InputError
-from lib.flip_distance import BOOK, OF_DRAFT, Case, Edge, Flip, Input, chosen, flip, flips, within_limits
-from lib.serving import CONFIGURATIONS, LESS_MEMORY, SHORT_OUTPUTS, Configuration, Draft, Limits, Workload, judge, needs
+from lib.flip_distance import (
+    BOOK,
+    LEAST_DEADLINE_S,
+    MOST_DEADLINE_S,
+    MOST_FACTOR,
+    MOST_HOST_S,
+    MOST_OUTPUTS,
+    MOST_REQUESTS,
+    MOST_ROUND_S,
+    OF_DRAFT,
+    Case,
+    Edge,
+    Flip,
+    Input,
+    chosen,
+    flip,
+    flips,
+    within_limits,
+)
+from lib.serving import (
+    CONFIGURATIONS,
+    LESS_MEMORY,
+    SHORT_OUTPUTS,
+    Configuration,
+    Draft,
+    Judged,
+    Limits,
+    Workload,
+    judge,
+    needs,
+)
 from lib.units import GIB, MIB
 
 A, B, C, D = CONFIGURATIONS
@@ -80,6 +110,44 @@ def test_limits_turn_where_a_need_meets_them() -> None:
     assert edge(flip(Input.DEADLINE, CASES["6 GiB"]).above).first == needs(B).total_s
     assert edge(flip(Input.OUTPUTS_PER_ROUND).below).last == pytest.approx(judge(D).fewest_outputs_per_round)
     assert flip(Input.HOST) == Flip(Input.HOST, 0, None, None)
+
+
+def _draft(one: Judged) -> Draft:
+    assert one.needs.configuration.draft
+    return one.needs.configuration.draft
+
+
+# Values beyond the most, and below the least, that an input is moved to, and where a verdict on D can read them.
+BEYOND: dict[Input, tuple[float, Callable[[Judged], Any]]] = {
+    Input.MEMORY: (200 * GIB, lambda one: one.limits.memory_bytes),
+    Input.DEADLINE: (2 * MOST_DEADLINE_S, lambda one: one.limits.deadline_s),
+    Input.OUTPUTS: (2 * MOST_OUTPUTS, lambda one: one.needs.workload.output_tokens),
+    Input.REQUESTS: (2 * MOST_REQUESTS, lambda one: one.needs.workload.requests),
+    Input.HOST: (2 * MOST_HOST_S, lambda one: one.needs.workload.host_removed_s),
+    Input.DRAFT_ROUND: (2 * MOST_ROUND_S, lambda one: _draft(one).round_s),
+    Input.DRAFT_PREFILL: (2 * MOST_FACTOR, lambda one: _draft(one).prefill_factor),
+}
+BELOW: dict[Input, float] = {Input.MEMORY: MIB // 2, Input.DEADLINE: LEAST_DEADLINE_S / 2}
+
+
+@pytest.mark.parametrize("moved", BEYOND)
+def test_beyond_the_end_of_its_range_nothing_lies_further(moved: Input) -> None:
+    now, value_of = BEYOND[moved]
+    case = BOOK.at(moved, now)
+    turn = (case.range_of(moved)[1] + now) / 2
+    found = flip(moved, case, lambda choice: value_of(choice.of("D")) > turn)
+    assert found.above is None
+    assert edge(found.below).first <= turn < edge(found.below).last < now
+
+
+@pytest.mark.parametrize("moved", BELOW)
+def test_below_the_least_nothing_lies_further_down(moved: Input) -> None:
+    now, (_, value_of) = BELOW[moved], BEYOND[moved]
+    case = BOOK.at(moved, now)
+    turn = (case.range_of(moved)[0] + now) / 2
+    found = flip(moved, case, lambda choice: value_of(choice.of("D")) > turn)
+    assert found.below is None
+    assert now < edge(found.above).last <= turn < edge(found.above).first
 
 
 def test_another_verdict_turns_elsewhere() -> None:

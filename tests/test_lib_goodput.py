@@ -9,6 +9,7 @@ import pytest
 
 from lib.checks import InputError
 from lib.goodput import (
+    MOST_COMPLETED,
     Outcome,
     Since,
     Window,
@@ -219,6 +220,17 @@ def test_correct_and_in_time_are_true_or_false_for_each_request(correct: Any, in
     with pytest.raises(InputError) as refusal:
         goodput(correct, in_time, 8.0)
     assert refusal.value.parameter == wrong
+
+
+@pytest.mark.parametrize("call", [
+    lambda count: completion_throughput(count, 1.0), lambda count: energy_per_qualified(1.0, count),
+    lambda count: gpu_time_per_qualified(1.0, count),
+], ids=["completed", "energy", "time"])  # fmt: skip
+def test_so_many_requests_are_none(call: Any) -> None:
+    assert call(MOST_COMPLETED) in (MOST_COMPLETED, 1 / MOST_COMPLETED)
+    for count in (MOST_COMPLETED + 1, 10**400):
+        with pytest.raises(InputError, match=r"^(completed|qualified) is .* to 1,000,000,000,000$"):
+            call(count)
 
 
 def test_so_much_energy_is_none() -> None:

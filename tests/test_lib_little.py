@@ -173,6 +173,7 @@ def test_windows_without_length_are_refused() -> None:
         ({"rate_per_s": float("nan")}, "rate_per_s"), ({"wait_s": -1}, "wait_s"), ({"wait_s": True}, "wait_s"),
         ({"max_running": 0}, "max_running"), ({"max_running": 2.5}, "max_running"), ({"arrivals": "often"}, "arrivals"),
         ({"pool_bytes": 0}, "pool_bytes"), ({"seed": -1}, "seed"), ({"seed": None}, "seed"),
+        ({"step_time": None}, "step_time"), ({"step_time": 0.03}, "step_time"),
     ],
     ids=lambda value: repr(value)[:30],
 )  # fmt: skip

@@ -185,6 +185,38 @@ def test_a_task_that_was_not_recorded_is_refused(task: Any) -> None:
         shape_of(task)
 
 
+@pytest.mark.parametrize("task", [[], None, "n128-r2"], ids=repr)
+def test_what_is_no_shape_of_a_task_never_ran_alone(task: Any) -> None:
+    with pytest.raises(InputError, match=r"^task is "):
+        alone(task)
+
+
+@pytest.mark.parametrize("wrong", [3, None, {"n128-r2"}], ids=repr)
+def test_what_is_no_sequence_is_no_load(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"^tasks is "):
+        requests_of(wrong, (0,))
+    with pytest.raises(InputError, match=r"^tasks is "):
+        serve(wrong, (0,), CONTINUOUS)
+    with pytest.raises(InputError, match=r"^arrivals_ns is "):
+        requests_of(ORDERS[0][:1], wrong)
+    with pytest.raises(InputError, match=r"^arrivals_ns is "):
+        serve(ORDERS[0][:1], wrong, CONTINUOUS)
+
+
+@pytest.mark.parametrize("wrong", [True, [1], None, "1", 0, float("nan")], ids=repr)
+def test_a_rate_or_deadline_that_makes_no_sense_is_refused_also_once_1_was_asked(wrong: Any) -> None:
+    load = ServiceLoad(requests=4)
+    assert load.completions(1) > 0 and load.goodput(1, 1) >= 0
+    with pytest.raises(InputError, match=r"^rate_per_s is "):
+        load.completions(wrong)
+    with pytest.raises(InputError, match=r"^rate_per_s is "):
+        load.goodput(wrong, 1)
+    with pytest.raises(InputError, match=r"^deadline_s is "):
+        load.goodput(1, wrong)
+    with pytest.raises(InputError, match=r"^deadline_s is "):
+        load.knee(wrong)
+
+
 def test_unequal_numbers_and_unsorted_arrivals_are_refused() -> None:
     with pytest.raises(InputError, match="one arrival for each"):
         serve(ORDERS[0], (0, 1), CONTINUOUS)

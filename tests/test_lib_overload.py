@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 from math import nan
 from random import Random
+from typing import Any
 
 import pytest
 
 from lib.admission import Engine, ServiceForecast, Verdict, decide
 from lib.arrivals import at_once, even, load_of
+from lib.bill import bill
 from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.memory import RequestShape
@@ -211,3 +213,19 @@ def test_loads_and_engines_that_make_no_sense_are_refused() -> None:
             let_all_in(load, ONE_ROW, 7)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="requests"):
             cancel_at_deadline(load, 7)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="requests"):
+            refuse_late(load, [ONE_ROW], 7)  # type: ignore[arg-type]
+
+
+def test_a_load_may_be_given_one_by_one() -> None:
+    load = load_of(even(2, 6), [RequestShape(8, 2)])
+    assert refuse_late(iter(load), [ONE_ROW], 7) == refuse_late(load, [ONE_ROW], 7)  # type: ignore[arg-type]
+    assert let_all_in(iter(load), ONE_ROW, 7) == let_all_in(load, ONE_ROW, 7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [Request(0, 8, 2)]], ids=str)
+def test_what_is_no_schedule_has_no_tokens_and_no_bill(wrong: Any) -> None:
+    with pytest.raises(InputError, match=r"^schedule is "):
+        computed_tokens(wrong)
+    with pytest.raises(InputError, match=r"^schedule is "):
+        bill(wrong, 0)

@@ -11,6 +11,7 @@ from lib.checks import InputError
 from lib.goodput import Since
 from lib.quality import TASKS
 from lib.records import record
+from lib.service_calibration import prediction_error, replayed
 from lib.service_record import (
     CONDITIONS,
     DEADLINE_S,
@@ -189,6 +190,8 @@ def test_by_six_seconds_nothing_of_the_continuous_windows_is_late() -> None:
     (Admission.CONTINUOUS, None, "arrivals_per_s"),
     (Admission.CONTINUOUS, True, "arrivals_per_s"),
     (Admission.ALL_AT_ONCE, 4, "arrivals_per_s"),
+    (Admission.CONTINUOUS, [1], "arrivals_per_s"),
+    ([], 1, "admission"),
 ])  # fmt: skip
 def test_a_condition_that_was_not_recorded_is_refused(admission: Any, rate: Any, wrong: str) -> None:
     with pytest.raises(InputError) as refusal:
@@ -200,10 +203,20 @@ def test_a_condition_keeps_its_way_of_admission_as_such() -> None:
     assert Condition("one at a time", 4).admission is Admission.ONE_AT_A_TIME  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("condition", ["one at a time", None, 4], ids=repr)
+@pytest.mark.parametrize("condition", ["one at a time", None, 4, [], {}], ids=repr)
 def test_what_is_no_condition_has_no_windows(condition: Any) -> None:
-    with pytest.raises(InputError, match=r"^condition is "):
-        recorded(condition)
+    for call in (recorded, replayed):
+        with pytest.raises(InputError, match=r"^condition is "):
+            call(condition)
+    for quantity_of in (middle, prediction_error):
+        with pytest.raises(InputError, match=r"^condition is "):
+            quantity_of(condition, lambda _: 1.0)
+
+
+@pytest.mark.parametrize("window", [None, CONDITIONS[0], []], ids=["None", "a condition", "[]"])
+def test_what_is_no_window_has_no_rate(window: Any) -> None:
+    with pytest.raises(InputError, match=r"^window is "):
+        by_planned_rate(window)
 
 
 def test_without_a_good_answer_there_is_no_energy_for_one() -> None:

@@ -253,6 +253,8 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: needs("B"), "configuration"),  # type: ignore[arg-type]
     (lambda: needs(B, LIMITS), "workload"),  # type: ignore[arg-type]
     (lambda: needs([]), "configuration"),  # type: ignore[arg-type]
+    (lambda: memory_needed(None), "configuration"),  # type: ignore[arg-type]
+    (lambda: memory_needed(B, None), "workload"),  # type: ignore[arg-type]
     (lambda: judge(B, limits=7), "limits"),  # type: ignore[arg-type]
     (lambda: choose([]), "configurations"),
     (lambda: choose([B, B]), "configurations"),

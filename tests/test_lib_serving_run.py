@@ -9,7 +9,19 @@ import pytest
 from lib import dflash
 from lib.checks import InputError
 from lib.paging import Findable
-from lib.serving import CONFIGURATIONS, DFLASH, LIMITS, WORKLOAD, Configuration, Draft, Workload, memory_needed, needs
+from lib.quantization import BF16
+from lib.serving import (
+    CONFIGURATIONS,
+    DFLASH,
+    LIMITS,
+    WORKLOAD,
+    Configuration,
+    Draft,
+    Workload,
+    memory_needed,
+    needs,
+    pool_of,
+)
 from lib.serving_run import (
     Conditions,
     acceptance_for,
@@ -59,6 +71,25 @@ def test_a_step_is_the_longer_of_record_and_flop() -> None:
     assert by(prefill) == by.device.compute_ns(prefill)
     assert step_time_of(D)(prefill) == round(by(prefill) * DFLASH.prefill_factor)
     assert step_time_of(C)(decode_plan(16, 8192)) == 28_261_250
+
+
+def test_a_prefix_below_a_page_is_no_common_one_for_a_run_either() -> None:
+    page = pool_of(BF16).page_tokens
+    for prefix in (0, page - 1):
+        own = Workload(requests=3, input_tokens=512, prefix_tokens=prefix, output_tokens=20)
+        assert not own.common_tokens(B)
+        assert step_time_of(B, own) == step_time_of(A, own) == step_time_of(A)
+        assert run(B, own).total_s == run(A, own).total_s
+        assert growing_rounds(B, own) == growing_rounds(A, own)
+        assert needs(B, own).round_s == needs(A, own).round_s
+    assert step_time_of(B, replace(FEW, prefix_tokens=page)) == step_time_of(B) != step_time_of(A)
+
+
+def test_what_adds_to_rounds_without_drafts_is_refused_in_a_run_and_not_dropped() -> None:
+    none = Draft("no draft", 1, 1)
+    assert run(replace(B, draft=none), FEW).total_s == run(B, FEW).total_s
+    with pytest.raises(InputError, match=r"^round_s is 0\.001; allowed: 0 in a run of 1 position"):
+        run(replace(B, draft=replace(none, round_s=0.001)), FEW)
 
 
 @pytest.mark.parametrize("outputs", [1.0, 1.25, 1.5, 2.0, 2.4, 3.0])

@@ -1,6 +1,7 @@
 """The explorers speak for a reader's machine once they are told its fit, and for the book's before and after."""
 
 import math
+import re
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any
@@ -55,6 +56,21 @@ def read_out(figure: Entry) -> tuple[Readout, ...]:
     return figure.exploration.readouts(**dict(figure.arguments) | at)
 
 
+def speaks_of_the_fit(one: Readout) -> bool:
+    """A time by the fit, or a read-out that names it."""
+    return Clock.FIT in one.clocks or bool(re.search(r"\bfit\b", str(one)))
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.slug)
+def test_who_speaks_of_the_fit_at_any_named_setting_is_asked_below_or_stays(figure: Entry) -> None:
+    book = dict(figure.arguments) | book_values(figure.draw, figure.arguments)
+    shown = [
+        one for at in figure.exploration.settings.values() for one in figure.exploration.readouts(**book | dict(at))
+    ]
+    if figure.slug not in STAYS and any(map(speaks_of_the_fit, shown)):
+        assert any(Clock.FIT in one.clocks for one in read_out(figure))
+
+
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.slug)
 def test_every_time_by_the_fit_follows_or_says_why_not(figure: Entry) -> None:
     """A new explorer with times by the fit asks `figures.machine.fit()` for it, or stands in STAYS with its reason."""
@@ -70,7 +86,9 @@ def test_every_time_by_the_fit_follows_or_says_why_not(figure: Entry) -> None:
         assert not moved or by_fit
 
 
-@pytest.mark.parametrize("slug", ["fixed-batch", "the-bill", "run-scrubber", "context-edits", "copy-time", *STAYS])
+@pytest.mark.parametrize(
+    "slug", ["fixed-batch", "the-bill", "run-scrubber", "context-edits", "copy-time", "requests-in-system", *STAYS]
+)
 def test_an_open_explorer_is_drawn_for_the_machine_and_back(slug: str) -> None:
     explorer = explore(slug, **ASKED.get(slug, {}))
     before, book, png = shown(explorer), book_column(explorer), explorer.png
