@@ -63,6 +63,7 @@ class Dots:
     rows: tuple[Group | Model, ...]
 
     def row_of(self, one: Comparison) -> int:
+        """The place of the row in which a comparison stands."""
         return self.rows.index(one.model if isinstance(self.rows[0], Model) else one.seen.group)
 
     def in_row(self, row: Group | Model) -> tuple[Comparison, ...]:

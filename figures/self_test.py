@@ -58,6 +58,7 @@ def _count(value: float) -> str:
 
 
 def request_time() -> Asked:
+    """Half as many outputs: what is halved, and what is not."""
     outputs, request = SHORT_CHAT.output_tokens // 2, timed_request()
     intervals = request.total_s - request.ttft_s
     text = (
@@ -74,6 +75,7 @@ def request_time() -> Asked:
 
 
 def shared_prefix() -> Asked:
+    """Twice the pool, with a prefix that is held once."""
     twice = KvPool(INSTANCE.model, 2 * INSTANCE.kv_pool_bytes)
     shared = LONG_CONTEXT.shape
     once = POOL.requests_that_fit(shared)
@@ -91,6 +93,7 @@ def shared_prefix() -> Asked:
 
 
 def crossing_batch() -> Asked:
+    """Smaller weights, and the batch from which KV is most of what is read."""
     weights, kv = streamed_weight_bytes(INSTANCE.model), kv_bytes_per_token(INSTANCE.model)
     context = LONG_CONTEXT.input_tokens
     now = kv_crossover(weights, context, kv)
@@ -105,6 +108,7 @@ def crossing_batch() -> Asked:
 
 
 def chunked_pairs() -> Asked:
+    """The pairs of a prompt that is cut into chunks."""
     prompt, chunk = LONG_CONTEXT.input_tokens, 512
     whole_prompt = causal_pairs(prompt)
     in_chunks = sum(causal_pairs(chunk, done) for done in range(0, prompt, chunk))
@@ -122,6 +126,7 @@ def chunked_pairs() -> Asked:
 
 
 def changed_token() -> Asked:
+    """One other token, and what is found of a cached prefix."""
     changed, block = 1000, 16
     pool = Pool(2 * A_TOKENS // block, block, Findable.ON_ADMISSION)
     pool.admit([*range(A_TOKENS)])
@@ -139,6 +144,7 @@ def changed_token() -> Asked:
 
 
 def slower_link() -> Asked:
+    """Half the link, and the probability from which a prefix is worth writing out."""
     now, slower = prefix_of(A_TOKENS), prefix_of(A_TOKENS, GEN5.bandwidth_bytes_s // 2)
     assert now.break_even and slower.break_even
 
@@ -158,6 +164,7 @@ def slower_link() -> Asked:
 
 
 def smaller_kv() -> Asked:
+    """KV of 4 bits, with its scales."""
     request = LONG_CONTEXT.shape_alone
     in_bf16, right = POOL.requests_that_fit(request), stored_in(POOL, Q4_0).requests_that_fit(request)
     no_scales = POOL.pool_bytes * 4 // POOL.private_bytes(request)
@@ -170,6 +177,7 @@ def smaller_kv() -> Asked:
 
 
 def kept_drafts() -> Asked:
+    """How often a draft is accepted by the rule that keeps the law."""
     draft = (Fraction(1, 2), Fraction(1, 2))
     agree = sum(float(p * q) for p, q in zip(TARGET, draft, strict=True))
     assert output_law(TARGET, draft) == TARGET
@@ -187,6 +195,7 @@ def kept_drafts() -> Asked:
 
 
 def longer_drafts() -> Asked:
+    """Twice the draft, and what a round outputs."""
     short, length = 4, 8
     outputs = [expected_outputs(at_every_position(ACCEPTS_B, tokens)) for tokens in (short, length)]
     text = (
@@ -200,6 +209,7 @@ def longer_drafts() -> Asked:
 
 
 def waiting_for_tools() -> Asked:
+    """Little's law where requests wait for tools."""
     rate, stay, tool = 2, 7, 3
     text = (
         f"{rate} requests arrive a second and stay {stay} s. None of that is queue. Now each also waits {tool} s for a "
@@ -215,6 +225,7 @@ def waiting_for_tools() -> Asked:
 
 
 def right_and_in_time() -> Asked:
+    """Goodput of a window whose wrong answers are in time."""
     deadline, length, times = 3, 5, [1.0] * 12 + [4.0] * 4
     right = [place not in (0, 1) for place in range(len(times))]
     outcomes = tuple(Outcome(0.0, 0.0, 0.5, time, correct) for time, correct in zip(times, right, strict=True))
@@ -231,6 +242,7 @@ def right_and_in_time() -> Asked:
 
 
 def less_memory() -> Asked:
+    """The choice of a configuration in less memory."""
     limits = Limits(memory_bytes=9 * GIB)
     choice = choose(limits=limits)
     too_large = [each for each in choice.judged if each.broken is Limit.MEMORY]
@@ -246,6 +258,7 @@ def less_memory() -> Asked:
 
 
 def prepared_task() -> Asked:
+    """A faster part, preparation included."""
     task = FasterPart(task_s=100, part_s=80, speedup=4, preparation_s=20)
     text = (
         f"Of a task of {task.task_s} s, {task.part_s} s are decode. It gets {task.speedup} times as fast, after "

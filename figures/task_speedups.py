@@ -31,9 +31,9 @@ def task_speedups(
     *,
     speedup: Annotated[float, Slider("decode, times", 1.0, float(MOST_SPEEDUP), 1.0)] = DECODE_SPEEDUP,
     preparation_s: Annotated[float, Slider("preparation", 0.0, 60.0, 1.0, "s")] = 0.0,
-    first_share: Annotated[float, Slider("first share", 0.0, 0.95, 0.05)] = LOW,
-    second_share: Annotated[float, Slider("second share", 0.0, 0.95, 0.05)] = MIDDLE,
-    third_share: Annotated[float, Slider("third share", 0.0, 0.95, 0.05)] = HIGH,
+    first_share: Annotated[float, Slider("first share", 0.0, 1.0, 0.05)] = LOW,
+    second_share: Annotated[float, Slider("second share", 0.0, 1.0, 0.05)] = MIDDLE,
+    third_share: Annotated[float, Slider("third share", 0.0, 1.0, 0.05)] = HIGH,
     language: str = "en",
 ) -> Figure:
     """How many times as fast a task gets, against how many times as fast its decode gets, for three shares of decode.

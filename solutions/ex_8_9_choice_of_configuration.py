@@ -330,7 +330,6 @@ def goodput(trial, deadline_s, since_start=False):
     return good / trial.window_s
 
 
-arrivals_ns = even(4, len(tasks))
 trials = [run_trial(Setting(f"{most} at once", most_running=most), tasks, arrivals_ns) for most in (1, 4)]
 for trial in trials:
     print(f"{trial.setting.name}: window {trial.window_s:.2f} s, most state {trial.peak_bytes / 2**20:.0f} MiB")

@@ -57,7 +57,9 @@ def _count(title: str, sections: set[str], claims: Sequence[Claim]) -> Count:
         kind: sum(number for claim, number in zip(claims, printed, strict=True) if claim.kind == kind) for kind in KINDS
     }
     quantities = sum(number > 0 for number in printed)
-    return Count(title, answered, ANSWERED.get(title), quantities, sum(map(bool, ids)) - quantities)
+    return Count(
+        title, answered, ANSWERED.get(title, None if quantities else 0), quantities, sum(map(bool, ids)) - quantities
+    )
 
 
 def lines(found: Sequence[Count]) -> list[str]:
