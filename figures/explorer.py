@@ -108,7 +108,7 @@ class Explorer:
             for name, value in settings.items():
                 position = _position(self.controls[name], value)
                 if position is not None:
-                    _stand(self.widgets[name], position)
+                    _stand(self.widgets[name], _on_step(self.controls[name], position))
             self._listening = True
             self._draw()
 
@@ -251,7 +251,7 @@ def _widget(control: Control, value: Any) -> widgets.Widget:
     make = widgets.IntSlider if control.is_whole else widgets.FloatSlider
     unit = f" ({control.unit})" if control.unit else ""
     extra = {} if control.is_whole else {"readout_format": f".{_decimals(control.step)}f"}
-    start = control.low if start is None else start
+    start = control.low if start is None else _on_step(control, start)
     ends = {"min": min(control.low, start), "max": max(control.high, start)}
     return make(value=start, step=control.step, description=control.label + unit, **ends, **extra, **how)
 
@@ -272,6 +272,14 @@ def _position(control: Control, value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         return None
     return position if math.isfinite(position) and abs(position) <= FURTHEST else None
+
+
+def _on_step(control: Control, position: Any) -> Any:
+    """The step at which a browser shows a position within a slider's ends: put there, it sends nothing back."""
+    if isinstance(control, Choice) or not control.low <= position <= control.high:
+        return position
+    steps = math.floor((position - control.low) / control.step + 0.5 + _OFF)
+    return min(round(control.low + steps * control.step, 9), control.high)
 
 
 def _is_snapped(stands: float, position: float, step: float) -> bool:
