@@ -132,7 +132,7 @@ def browser_shows(explorer: Explorer) -> None:
 def test_sliders_stand_where_a_browser_shows_them_so_that_it_sends_nothing_back(slug: str) -> None:
     explorer = explore(slug)
     sliders = [explorer.widgets[name] for name, control in explorer.controls.items() if isinstance(control, Slider)]
-    for fixed_ns in (8_996_000, 41_000_000, FIT.fixed_ns):
+    for fixed_ns in (8_996_000, 39_000_000, FIT.fixed_ns):
         recalibrate(Fit(fixed_ns, 60_000, 5))
         before = [slider.value for slider in sliders]
         browser_shows(explorer)
