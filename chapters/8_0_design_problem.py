@@ -200,3 +200,6 @@ Table(("clock", "meaning"), MEANING.items(), left=("meaning",))
 # cost of a whole task
 #
 # **[8.7 Summary](8_7_summary.ipynb)**, a test of your predictions, what the models miss, history and further reading
+#
+# **Exercises**, each named at the end of what it belongs to:
+# [exercise 8-1](../exercises/ex_8_1_reads_and_capacity.ipynb) · [exercise 8-2](../exercises/ex_8_2_chunk_from_interval.ipynb) · [exercise 8-3](../exercises/ex_8_3_blocks_and_sharing.ipynb) · [exercise 8-4](../exercises/ex_8_4_which_prefix_to_keep.ipynb) · [exercise 8-5](../exercises/ex_8_5_weights_in_host_memory.ipynb) · [exercise 8-6](../exercises/ex_8_6_compressed_kv.ipynb) · [exercise 8-7](../exercises/ex_8_7_draft_length.ipynb) · [exercise 8-8](../exercises/ex_8_8_whole_task.ipynb) · [exercise 8-9](../exercises/ex_8_9_choice_of_configuration.ipynb)
