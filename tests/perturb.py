@@ -240,7 +240,7 @@ def _near(text: str) -> str:
     try:
         return str(int(text, 0) + 1)
     except ValueError:
-        return repr(float(text) * 1.01)
+        return repr(float(text) * 1.01 or 0.01)
 
 
 def _name(file: Path) -> str:
