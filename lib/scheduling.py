@@ -438,11 +438,11 @@ def _enter(
     kv: Residents | None,
 ) -> list[_Running]:
     """The waiting requests that enter now, first come, first served: a row, a token and the gate are open to them."""
-    newcomers = list[_Running]()
-    needed = _blocks_needed(running, policy, kv) if kv else 0
     if with_tool and policy.entry == Entry.WHEN_ALL_ENDED:
         return []
-    for one in _may_enter(waiting, running, policy, now):
+    newcomers, candidates = list[_Running](), _may_enter(waiting, running, policy, now)
+    needed = _blocks_needed(running, policy, kv) if kv and candidates else 0
+    for one in candidates:
         one.computed = kv.found_tokens(one.place, one.known) if kv else one.request.cached_prefix
         new = _hand_out(running, [*newcomers, one], policy).get(one, 0)
         if not new:
