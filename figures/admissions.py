@@ -15,8 +15,8 @@ from figures.lines import FINER, round_above, round_ticks, ticks_below, ticks_le
 from figures.page import box, new_page, swatch, write
 from figures.words import words
 from lib.admission import deadline_ns
+from lib.arrivals import Arrivals
 from lib.clocks import Clock
-from lib.load_curve import Arrivals
 from lib.overload import Fate, Outcome, Served
 from lib.service_calibration import LONG_TASK
 from lib.service_overload import RATE_PER_S, REQUESTS, Guess, Way, bearable_rate, overloaded

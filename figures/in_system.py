@@ -13,10 +13,10 @@ from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import FINER, height_from_zero, round_above, round_ticks, ticks_below, ticks_left
 from figures.page import box, new_page, swatch, write
 from figures.words import words
+from lib.arrivals import Arrivals
 from lib.clocks import Clock
 from lib.design_problem import INSTANCE
 from lib.little import EXAMPLE_RATE_PER_S, Occupancy, Phase
-from lib.load_curve import Arrivals
 from lib.schedule import Integers
 from lib.step_time import NS, StepTime
 from lib.tool_load import ARRIVING_S, MAX_RUNNING, SEED, WAIT_S, ToolLoad

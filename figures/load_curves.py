@@ -14,9 +14,10 @@ from figures.exploration import Choice, Exploration, Question, Readout, Slider
 from figures.lines import height_from_zero, label_ends, ticks_below
 from figures.page import box, new_page, swatch, write
 from figures.words import words
+from lib.arrivals import Arrivals
 from lib.checks import one_of, whole
 from lib.clocks import Clock
-from lib.load_curve import RATES, RECORDED_REQUESTS, Arrivals, ServiceLoad, tasks_of
+from lib.load_curve import RATES, RECORDED_REQUESTS, ServiceLoad, tasks_of
 from lib.service_calibration import LONG_TASK, prediction_error, shape_of
 from lib.service_record import CONDITIONS, DEADLINE_S, Admission, Condition, recorded
 

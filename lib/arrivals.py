@@ -6,17 +6,25 @@ alike; seen from one of its arrivals the rest of a Poisson process is one, too.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from fractions import Fraction
 from itertools import accumulate, cycle
 from random import Random
 
-from lib.checks import InputError, finite, whole
+from lib.checks import InputError, finite, one_of, whole
 from lib.memory import RequestShape
 from lib.residency import MOST_REQUESTS
 from lib.schedule import MOST_NS
 from lib.scheduling import Request, continuous, in_order_of_arrival
 from lib.speculation_setup import MOST_SEED
 from lib.step_time import NS
+
+
+class Arrivals(StrEnum):
+    """How far apart requests arrive."""
+
+    EVEN = "even"
+    POISSON = "by chance"
 
 
 def arrival_rate(rate_per_s: float) -> float:
@@ -43,6 +51,13 @@ def poisson(rate_per_s: float, count: int, seed: int) -> tuple[int, ...]:
     rate, draw = arrival_rate(rate_per_s), Random(whole("seed", seed, at_most=MOST_SEED)).expovariate
     gaps = (draw(1) / rate for _ in range(_count(count) - 1))
     return _within_time(rate_per_s, [round(min(at * NS, 2.0 * MOST_NS)) for at in accumulate(gaps, initial=0.0)])
+
+
+def spaced(arrivals: Arrivals, rate_per_s: float, count: int, seed: int) -> tuple[int, ...]:
+    """So many arrivals at a rate, even or by chance; even ones need no seed. Raises InputError as these two do."""
+    if one_of("arrivals", arrivals, Arrivals) == Arrivals.EVEN:
+        return even(rate_per_s, count)
+    return poisson(rate_per_s, count, seed)
 
 
 def at_once(count: int) -> tuple[int, ...]:

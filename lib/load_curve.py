@@ -6,12 +6,11 @@ alone (`lib.service_calibration`). Source: section 8.6.2.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 from itertools import chain, islice
 from statistics import median
 
-from lib.arrivals import arrival_rate, at_once, even, poisson
+from lib.arrivals import Arrivals, arrival_rate, at_once, spaced
 from lib.checks import InputError, finite, keep_whole, one_of, seconds, whole
 from lib.goodput import Window
 from lib.service_calibration import serve
@@ -25,13 +24,6 @@ MOST_REQUESTS = 4096
 # The orders of the tasks in the three recorded windows, which are the same at each condition.
 ORDERS = tuple(window.tasks for window in recorded(CONDITIONS[0]))
 RECORDED_REQUESTS = len(ORDERS[0])
-
-
-class Arrivals(StrEnum):
-    """How far apart requests arrive."""
-
-    EVEN = "even"
-    POISSON = "by chance"
 
 
 def simulated_window(
@@ -62,10 +54,7 @@ def simulated_window(
 def _window(
     admission: Admission, rate: float | None, requests: int, number: int, arrivals: Arrivals, limit_s: float | None
 ) -> Window:
-    if rate is None:
-        times = at_once(requests)
-    else:
-        times = poisson(rate, requests, number) if arrivals == Arrivals.POISSON else even(rate, requests)
+    times = at_once(requests) if rate is None else spaced(arrivals, rate, requests, number)
     return serve(tasks_of(requests, number), times, admission, limit_s)
 
 

@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import cycle, islice
 
 from lib.admission import Engine, ServiceForecast
-from lib.arrivals import arrival_rate, even, poisson
+from lib.arrivals import Arrivals, arrival_rate, spaced
 from lib.checks import one_of, seconds, whole
-from lib.load_curve import ORDERS, RECORDED_REQUESTS, Arrivals, simulated_window
+from lib.load_curve import ORDERS, RECORDED_REQUESTS, simulated_window
 from lib.overload import Served, cancel_at_deadline, let_all_in, refuse_late
 from lib.scheduling import Policy
 from lib.service_calibration import MOST_RUNNING, TOKEN_BUDGET, requests_of, service_step
@@ -71,7 +71,7 @@ def overloaded(
 def _overloaded(
     way: Way, rate_per_s: float, deadline_s: float, guess: Guess, arrivals: Arrivals, requests: int
 ) -> Served:
-    times = even(rate_per_s, requests) if arrivals == Arrivals.EVEN else poisson(rate_per_s, requests, seed=1)
+    times = spaced(arrivals, rate_per_s, requests, seed=1)
     load = requests_of(tuple(islice(cycle(ORDERS[0]), requests)), times)
     engine = service_engine(guess)
     match way:

@@ -7,12 +7,11 @@ Short prompts of the design problem, each with a few outputs, so that many come 
 from dataclasses import dataclass
 from functools import cached_property
 
-from lib import arrivals
+from lib.arrivals import Arrivals, spaced
 from lib.checks import InputError, finite, keep_whole, one_of, seconds
 from lib.design_problem import INSTANCE, SHORT_CHAT
 from lib.fast_forward import simulate
 from lib.little import EXAMPLE_RATE_PER_S, Occupancy, Phase, Seen, in_system, kv_held, requests_in_system, seen
-from lib.load_curve import Arrivals
 from lib.memory import KvPool, RequestShape
 from lib.residency import Gate, PoolSetup
 from lib.schedule import Schedule
@@ -61,11 +60,7 @@ class ToolLoad:
     def requests(self) -> tuple[Request, ...]:
         """In order of arrival."""
         count = round(self.rate_per_s * ARRIVING_S)
-        times = (
-            arrivals.even(self.rate_per_s, count)
-            if self.arrivals == Arrivals.EVEN
-            else arrivals.poisson(self.rate_per_s, count, self.seed)
-        )
+        times = spaced(self.arrivals, self.rate_per_s, count, self.seed)
         wait_ns = round(self.wait_s * NS)
         calls = (ToolWait(CALLS_AFTER, wait_ns),) if wait_ns else ()
         return tuple(Request(at, SHORT_CHAT.input_tokens, OUTPUTS, tool_waits=calls) for at in times)

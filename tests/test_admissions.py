@@ -16,7 +16,7 @@ from figures.guard import guard, visible_texts
 from figures.registry import entry
 from figures.words import LANGUAGES, words
 from lib.admission import deadline_ns
-from lib.load_curve import Arrivals
+from lib.arrivals import Arrivals
 from lib.overload import Fate, Outcome, Served
 from lib.service_overload import Guess, Way, overloaded
 from lib.step_time import NS

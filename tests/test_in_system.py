@@ -15,8 +15,8 @@ from figures.in_system import LONGER_S, load_at
 from figures.machine import drawn_for
 from figures.registry import entry
 from figures.words import LANGUAGES
+from lib.arrivals import Arrivals
 from lib.little import Phase
-from lib.load_curve import Arrivals
 from lib.step_time import FIT, NS, Fit
 from lib.tool_load import ARRIVING_S, ToolLoad
 from lib.units import GIB

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lib.arrivals import Arrivals
 from lib.checks import InputError
 from lib.fast_forward import simulate
 from lib.little import (
@@ -17,7 +18,6 @@ from lib.little import (
     seen,
     spans,
 )
-from lib.load_curve import Arrivals
 from lib.residency import PoolSetup
 from lib.scheduling import Request, continuous, walk
 from lib.step_time import NS, Fit

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lib.arrivals import even, poisson
+from lib.arrivals import Arrivals, even, poisson
 from lib.checks import InputError
-from lib.load_curve import ORDERS, RATES, RECORDED_REQUESTS, Arrivals, ServiceLoad, simulated_window, tasks_of
+from lib.load_curve import ORDERS, RATES, RECORDED_REQUESTS, ServiceLoad, simulated_window, tasks_of
 from lib.scheduling import Policy, walk
 from lib.service_calibration import (
     LONG_TASK,

@@ -309,6 +309,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     arrivals.arrival_rate: {"rate_per_s": 4},
     arrivals.even: {"rate_per_s": 4, "count": 3},
     arrivals.poisson: {"rate_per_s": 4, "count": 3, "seed": 8},
+    arrivals.spaced: {"arrivals": arrivals.Arrivals.POISSON, "rate_per_s": 4, "count": 3, "seed": 8},
     arrivals.at_once: {"count": 3},
     arrivals.at_rate: {"requests": ARRIVING, "rate_per_s": 4},
     admission.time_used: {"queue_ns": 1, "prefill_ns": 2, "outputs": 3, "interval_ns": 4},
@@ -321,7 +322,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     service_overload.service_engine: {"guess": service_overload.Guess.ALONE, "acceptance": (0.5,)},
     service_overload.overloaded: {
         "way": service_overload.Way.REFUSE, "rate_per_s": 4, "deadline_s": 3, "guess": service_overload.Guess.FULL,
-        "arrivals": load_curve.Arrivals.EVEN, "requests": 4,
+        "arrivals": arrivals.Arrivals.EVEN, "requests": 4,
     },
     goodput.completion_throughput: {"completed": 16, "length_s": 8.0},
     goodput.goodput: {"correct": (True, False), "in_time": (True, True), "length_s": 8.0},
@@ -329,7 +330,7 @@ RIGHT: dict[Callable[..., Any], dict[str, Any]] = {
     goodput.gpu_time_per_qualified: {"gpu_s": 9.0, "qualified": 16},
     load_curve.simulated_window: {
         "admission": Admission.CONTINUOUS, "rate_per_s": 4.0, "requests": 4, "number": 2,
-        "arrivals": load_curve.Arrivals.POISSON, "refuse_beyond_s": 3.0,
+        "arrivals": arrivals.Arrivals.POISSON, "refuse_beyond_s": 3.0,
     },
     load_curve.tasks_of: {"requests": 4, "number": 2},
     service_calibration.serve: {

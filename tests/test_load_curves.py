@@ -12,7 +12,8 @@ from figures.guard import guard, visible_texts
 from figures.load_curves import Curve, Gate, curve_at
 from figures.registry import entry
 from figures.words import LANGUAGES
-from lib.load_curve import RATES, Arrivals
+from lib.arrivals import Arrivals
+from lib.load_curve import RATES
 from lib.service_record import Admission, Condition, recorded
 
 LOAD_CURVE = entry("load-curve")

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Literal
 
+from lib.arrivals import Arrivals
 from lib.goodput import Window
-from lib.load_curve import MOST_REQUESTS, RATES, RECORDED_REQUESTS, Arrivals, ServiceLoad, tasks_of
+from lib.load_curve import MOST_REQUESTS, RATES, RECORDED_REQUESTS, ServiceLoad, tasks_of
 from lib.service_calibration import (
     LONG_TASK,
     MOST_RUNNING,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from lib import made_benchmark, recalibration
 from lib.admission import FURTHER_QUEUE_S, Verdict, deadline_ns, time_used, verdict
-from lib.arrivals import load_of
+from lib.arrivals import Arrivals, load_of
 from lib.benchmark_file import MADE, MADE_CORRECTNESS, Benchmark, read_benchmarks, read_correctness
 from lib.design_problem import (
     ASSUMED_QUEUE_S,
@@ -19,7 +19,6 @@ from lib.design_problem import (
 from lib.goodput import Since, Window
 from lib.latency import percentile
 from lib.little import EXAMPLE_RATE_PER_S, EXAMPLE_STAYS_S, Phase, Seen, requests_in_system, seen
-from lib.load_curve import Arrivals
 from lib.memory import RequestShape
 from lib.overload import Fate
 from lib.recalibration import Recalibration, Replay, fitted, replay
