@@ -12,6 +12,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from figures import style
+from figures.screen import pixels
 
 FORMATS = ("svg", "pdf", "png")
 SCREEN_DPI = 144
@@ -58,9 +59,9 @@ def screen_png(figure: Figure) -> bytes:
     """The figure as a PNG for the screen, made quickly: a reader waits for it."""
     with style.in_book_style():
         figure.set_dpi(SCREEN_DPI)
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-    picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
+        seen = pixels(figure)
+        height, width, _ = seen.shape
+        picture = Image.frombuffer("RGBA", (width, height), seen).convert("RGB")
     return _png(picture, compress_level=1)
 
 

@@ -29,14 +29,20 @@ IMAGE = "img.widget-image"
 FRAME = f".widget-box:has(> {IMAGE})"
 # The parts of an explorer come one by one; it is there when picture and table are.
 EXPLORER = f".jp-OutputArea-output > .widget-vbox:has({IMAGE}[src]):has(tr)"
+# Each new picture has an address of its own, so that one that stays is fetched once, however often it is looked at.
 _READ = f"""async root => {{
     const image = root.querySelector('{IMAGE}');
     const text = path => root.querySelector(path).textContent.trim();
     const rows = [...root.querySelectorAll('.widget-html tr')].map(row => [...row.cells].map(cell => cell.textContent));
-    const bytes = async () => new Uint8Array(await (await fetch(image.src)).arrayBuffer());
-    const picture = image.style.display === 'none' ? [] : await bytes();
+    const known = (root.digests ??= new Map());
+    const digest = async () => {{
+        const hashed = await crypto.subtle.digest('SHA-256', await (await fetch(image.src)).arrayBuffer());
+        return Array.from(new Uint8Array(hashed), byte => byte.toString(16).padStart(2, '0')).join('');
+    }};
+    const address = image.style.display === 'none' ? '' : image.src;
+    if (address && !known.has(address)) known.set(address, await digest());
     return {{
-        picture: btoa(Array.from(picture, byte => String.fromCharCode(byte)).join('')),
+        picture: known.get(address) ?? '',
         table: rows.map(row => row.join(' | ')).join('\\n'),
         line: text('{FRAME} + .widget-html'),
         sentence: text('{FRAME} .widget-html'),
@@ -215,7 +221,7 @@ def explored(cell: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class Shown:
-    """What an explorer shows: picture (base64; empty while a sentence has its place), table, the line between them."""
+    """What an explorer shows: picture (SHA-256; empty while a sentence has its place), table, the line between them."""
 
     picture: str
     table: str
