@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -207,13 +207,14 @@ def _strings(tree: ast.Module) -> set[str]:
 def _in_module(file: Path) -> Iterator[Constant]:
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
+    starts = list(accumulate(map(len, lines), initial=0))
     for statement in ast.parse(text).body:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value:
             for node in ast.walk(statement.value):
                 if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-                    before = lines[node.lineno - 1].encode()[: node.col_offset].decode()  # offsets count bytes
-                    start = sum(map(len, lines[: node.lineno - 1])) + len(before)
-                    source = ast.get_source_segment(text, node) or ""
+                    line = lines[node.lineno - 1].encode()  # offsets count bytes
+                    start = starts[node.lineno - 1] + len(line[: node.col_offset].decode())
+                    source = line[node.col_offset : node.end_col_offset].decode()
                     yield Constant(_name(file), start, start + len(source), source, _near(source))
 
 
