@@ -9,6 +9,7 @@ import compileall
 import csv
 import importlib
 import json
+import math
 import os
 import py_compile
 import shutil
@@ -51,6 +52,20 @@ def constants() -> list[Constant]:
     in_modules = [found for file in sorted(folder.glob("*.py")) for found in _in_module(file)]
     in_records = [found for file in sorted((folder / "records").glob("*.csv")) for found in _in_record(file)]
     return in_modules + in_records
+
+
+def sample(found: Sequence[Constant], of_column: int) -> list[Constant]:
+    """All constants of modules, and of each column of a record as many as this, evenly over it."""
+    drawn: list[Constant] = []
+    for place, of_one in groupby(sorted(found, key=_column), key=_column):
+        together = list(of_one)
+        every = math.ceil(len(together) / of_column) if place[0].startswith("records/") else 1
+        drawn += together[::every]
+    return drawn
+
+
+def _column(constant: Constant) -> tuple[str, int]:
+    return constant.file, constant.column
 
 
 def judge(found: Sequence[Constant]) -> dict[Constant, str]:
