@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Annotated, Any
 
 from matplotlib.axes import Axes
@@ -71,7 +70,6 @@ class Dots:
         return tuple(one for one in self.chosen if row in (one.model, one.seen.group))
 
 
-@lru_cache(maxsize=64)
 def dots_of(group: str, model: str, fitted: str) -> Dots:
     """What the figure's parameters choose; raises InputError for any other values."""
     of = one_of("group", group, (EVERY, *GROUPS))

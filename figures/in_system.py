@@ -18,7 +18,7 @@ from lib.clocks import Clock
 from lib.design_problem import INSTANCE
 from lib.little import EXAMPLE_RATE_PER_S, Occupancy, Phase
 from lib.schedule import Integers
-from lib.step_time import NS, StepTime
+from lib.step_time import NS
 from lib.tool_load import ARRIVING_S, MAX_RUNNING, SEED, WAIT_S, ToolLoad
 from lib.units import GIB, shown
 
@@ -79,21 +79,13 @@ def load_at(
     rate_per_s: float, wait_s: float, max_running: int, arrivals: Arrivals, pool_bytes: int, seed: int
 ) -> ToolLoad:
     """The load that the figure's parameters describe, on the machine that is drawn."""
-    return _load_at(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed, machine.fit())
+    return _kept(ToolLoad(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed, machine.fit()))
 
 
 @lru_cache(maxsize=4)
-def _load_at(
-    rate_per_s: float,
-    wait_s: float,
-    max_running: int,
-    arrivals: Arrivals,
-    pool_bytes: int,
-    seed: int,
-    step_time: StepTime,
-) -> ToolLoad:
-    """Kept, as the read-outs and the picture ask for the same."""
-    return ToolLoad(rate_per_s, wait_s, max_running, arrivals, pool_bytes, seed, step_time)
+def _kept(load: ToolLoad) -> ToolLoad:
+    """The first of equal loads, which has run: the read-outs and the picture ask for the same."""
+    return load
 
 
 def _idle_together(held: Occupancy) -> Occupancy:

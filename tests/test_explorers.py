@@ -44,7 +44,7 @@ some_controls = pytest.mark.parametrize(
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 # How many random points, and how many steps without another read-out, are drawn: of every day, and in the long run.
-FEW, MANY = 8, 40
+FEW, MANY = 8, 20
 few_or_many = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
 NO_NUMBERS = (math.nan, math.inf, -math.inf, "some", "", True, None, 10**400, 1e300, [1])
 NO_OPTIONS = ("no such choice", "", math.nan, None, 10**400, [1])
