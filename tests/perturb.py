@@ -157,15 +157,18 @@ class _Table:
         }
         assert sum(map(len, self.before.values())) == len(package.CLAIMS), "each claim is in a section"
         assert all(claim.holds() for claim in package.CLAIMS), "the claims must hold before anything is changed"
+        self.changed = set[str]()
         self.order = [(name, place) for name, values in self.before.items() for place in range(len(values))]
 
     def effect(self, file: str, until: Effect) -> Effect:
         """The gravest effect on any claim; once it is as grave as `until`, no further claim is asked."""
         affected = self._affected(file)
-        for name in affected & sys.modules.keys():
+        # What came of the last change, to another file perhaps, is still there.
+        for name in (affected | self.changed) & sys.modules.keys():
             package, _, module = name.rpartition(".")
             delattr(sys.modules[package], module)  # else `from lib import model` would still find it
             del sys.modules[name]
+        self.changed = affected
         importlib.import_module("lib.records").record.cache_clear()
         gravest = Effect.NONE
         for asked in [asked for asked in self.order if asked[0] in affected]:

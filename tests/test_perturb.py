@@ -33,3 +33,15 @@ def test_no_constant_drifts_unnoticed() -> None:
     words = perturb.judge(perturb.sample(perturb.constants(), OF_COLUMN))
     assert [str(constant) for constant, word in words.items() if word == "survives"] == []
     assert "noticed" in words.values()
+
+
+@pytest.mark.long
+def test_a_change_is_undone_before_the_next_file_is_changed() -> None:
+    """Else what the first change broke would be laid at the door of the second, which no claim uses."""
+    first, second = "whole_task.py", "exercise_8_8.py"
+    used = [each for each in perturb.constants() if each.file == first][:2]
+    unused = [each for each in perturb.constants() if each.file == second and each.text == "0.005"]
+    assert len(used) == len(unused) == 2, "one of each for both processes"
+    words = perturb.judge([*used, *unused])
+    assert [words[each] for each in used] == ["noticed"] * 2
+    assert [words[each] for each in unused] == ["unused"] * 2
