@@ -55,7 +55,8 @@ def _kernel_line(slug: str, times: KernelTimes) -> str:
 def _browser_lines(slug: str, sliders: Iterable[BrowserTimes]) -> Iterable[str]:
     for times in sliders:
         middle = f"{median(times.presses):>8.0f}{max(times.presses):>8.0f}" if times.presses else f"{'–':>8}{'–':>8}"
-        yield f"{slug:<26}{times.slider:<20}{middle}{len(times.presses):>9}{times.shown:>14}{times.settled:>15.0f}"
+        settled = f"{times.settled:>15.0f}" if times.shown else f"{'–':>15}"
+        yield f"{slug:<26}{times.slider:<20}{middle}{len(times.presses):>9}{times.shown:>14}{settled}"
 
 
 if __name__ == "__main__":
