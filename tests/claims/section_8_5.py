@@ -49,7 +49,7 @@ from lib.speculation import (
     time_per_output,
 )
 from lib.speculation_by_batch import SHORT_CONTEXT, SpeculativeDecode, context_that_always_pays
-from lib.speculation_setup import blocks_beside_draft
+from lib.speculation_setup import MOST_PLACE, MOST_ROUNDS, blocks_beside_draft
 from lib.step_time import MFU, LaunchBound, decode_plan, device
 from lib.units import GB, GIB
 from tests.claims.claim import Claim
@@ -365,4 +365,7 @@ CLAIMS = (
     same(lambda: EXERCISE.group, "its group", "4", "token", "8.5.4-25", kind="input"),
     same(lambda: grouped_draft(0), "its draft of a full group", "4", "token", "8.5.4-26", kind="input"),
     same(lambda: grouped_draft(1), "its draft of one more", "5", "token", "8.5.4-27", kind="input"),
+    # A draw is that of its request and round alone: as many of each have draws of their own.
+    same(lambda: MOST_PLACE, "requests told apart by draws", "1,099,511,627,776", "requests", "8.5.1", kind="input"),
+    same(lambda: MOST_ROUNDS, "rounds told apart by draws", "1,099,511,627,776", "rounds", "8.5.1", kind="input"),
 )  # fmt: skip

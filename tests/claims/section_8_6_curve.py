@@ -76,7 +76,7 @@ CLAIMS: tuple[Claim, ...] = (
     simulated(lambda: RECORDED_REQUESTS, "requests of a window simulated", "16", "requests"),
     simulated(lambda: MOST_REQUESTS, "most requests of a window simulated", "4096", "requests", "input"),
     simulated(lambda: len(RATES), "rates of a curve", "19", "rates"),
-    simulated(lambda: sum(RATES), "their sum", "75.0", "/s"),
+    simulated(lambda: sum(RATES), "their sum", "75.000", "/s"),
     simulated(lambda: alone(SHORT_TASK).prefill_s * 1e3, "prefill of a short task alone", "88.65", "ms", "measured"),
     simulated(lambda: alone(LONG_TASK).prefill_s * 1e3, "prefill of a long task alone", "452.35", "ms", "measured"),
     simulated(lambda: alone(SHORT_TASK).interval_s * 1e3, "interval of a short task alone", "11.63", "ms", "measured"),

@@ -8,6 +8,7 @@ from lib.atlas import atlas, judged, of_group
 from lib.comparison import Comparison, Group, Model, score
 from lib.exercise_8_9 import BOOK as EXERCISE
 from lib.exercise_8_9 import LOOKED_UP_OUTPUTS, ROUNDS
+from lib.records import record
 from lib.units import GIB, MIB
 from tests.claims.claim import Claim
 
@@ -64,6 +65,15 @@ def asked(value: Callable[[], float], what: str, printed: str, unit: str, name: 
     """An input of exercise 8-9, which stands at the end of section 8.6.3."""
     kind: Literal["input", "measured"] = "measured" if tolerance else "input"
     return Claim((name,), what, kind, (printed,), unit, tolerance, value)
+
+
+def column(name: str, of: str, printed: str, unit: str) -> Claim:
+    """The sum of a column of a record from which the atlas takes what was measured or what a model is asked about."""
+    tolerance = 0.0005 if "." in printed else 0
+    return Claim(
+        ("8.7",), f"{name}, {of}, added up", "measured", (printed,), unit, tolerance,
+        lambda: sum(row[of] for row in record(name).rows),
+    )  # fmt: skip
 
 
 def rounds_of_e() -> float:
@@ -151,6 +161,26 @@ CLAIMS = (
     asked(lambda: EXERCISE.query_ms, "query of a round of E", "0.1", "ms", "8.6.3-153"),
     asked(lambda: EXERCISE.less_memory_mib * MIB / GIB, "less memory, in the exercise", "6", "GiB", "8.6.3-154"),
     asked(lambda: EXERCISE.short_output_tokens, "shorter outputs, in the exercise", "16", "token", "8.6.3-155"),
+    column("batch_sweep", "input_tokens", "40,960", "token"),
+    column("batch_sweep", "cached_prefix_tokens", "24,576", "token"),
+    column("batch_sweep", "batch_requests", "170", "requests"),
+    column("batch_sweep", "output_tokens_per_request", "2,048", "token"),
+    column("batch_sweep", "ttft_median_ms", "10,838.29", "ms"),
+    column("batch_sweep", "mean_output_interval_median_ms", "264.85", "ms"),
+    column("batch_walls", "batch_requests", "510", "requests"),
+    column("batch_walls", "batch_wall_s", "237.7514", "s"),
+    column("chunk_times", "new_tokens", "8,192", "token"),
+    column("chunk_times", "existing_context_tokens", "61,440", "token"),
+    column("chunk_times", "median_ms", "481.3441", "ms"),
+    column("cache_replay", "input_tokens", "97,780", "token"),
+    column("cache_replay", "hit_tokens", "48,912", "token"),
+    column("cache_replay", "recomputed_tokens", "48,868", "token"),
+    column("six_request_replay", "input_tokens", "96,768", "token"),
+    column("six_request_replay", "output_tokens", "8,064", "token"),
+    column("six_request_replay_summary", "interval_median_ms", "51.692", "ms"),
+    column("six_request_replay_summary", "r3_ttft_median_ms", "939.823", "ms"),
+    column("six_request_replay_summary", "r4_ttft_median_ms", "823.9", "ms"),
+    column("six_request_replay_summary", "slowest_request_total_ms", "9,344.4", "ms"),
     same(lambda: atlas_times.SWEEP_TOKENS_PER_STEP, "tokens a step of the sweep", "4096", "token"),
     same(lambda: atlas_times.DRAFTS_TOKENS_PER_STEP, "tokens a step where drafts were tried", "512", "token"),
 )  # fmt: skip
