@@ -24,15 +24,24 @@ EXPLORERS = [
 ]
 ERRORS = '.jp-OutputArea-output:is([data-mime-type$=".error"], [data-mime-type$=".stderr"])'
 NARROW = ViewportSize(width=1024, height=1400)
+# Of every day is the notebook that opens first; the others take minutes, and nbval runs their cells every day, too.
+EVERY_DAY = NOTEBOOKS[0]
+
+
+def marks_of(notebook: str) -> tuple[pytest.MarkDecorator, ...]:
+    return () if notebook == EVERY_DAY else (pytest.mark.long,)
+
+
 # Of the module, so that a notebook is opened and run once for all its tests. pytest brings tests of equal parameters
 # together: a figure is named with its notebook, as two notebooks may explore the same one.
-each_notebook = pytest.mark.parametrize("fresh", NOTEBOOKS, indirect=True, scope="module")
+each_notebook = pytest.mark.parametrize(
+    "fresh", [pytest.param(each, marks=marks_of(each), id=each) for each in NOTEBOOKS], indirect=True, scope="module"
+)
 each_explorer = pytest.mark.parametrize(
     ("fresh", "place"),
-    [(notebook, (notebook, figure)) for notebook, figure in EXPLORERS],
+    [pytest.param(place[0], place, marks=marks_of(place[0]), id="-".join(place)) for place in EXPLORERS],
     indirect=["fresh"],
     scope="module",
-    ids=["-".join(place) for place in EXPLORERS],
 )
 
 
