@@ -59,9 +59,7 @@ def screen_png(figure: Figure) -> bytes:
     """The figure as a PNG for the screen, made quickly: a reader waits for it."""
     with style.in_book_style():
         figure.set_dpi(SCREEN_DPI)
-        seen = pixels(figure)
-        height, width, _ = seen.shape
-        picture = Image.frombuffer("RGBA", (width, height), seen).convert("RGB")
+        picture = Image.fromarray(pixels(figure)).convert("RGB")
     return _png(picture, compress_level=1)
 
 

@@ -55,11 +55,11 @@ def constants() -> list[Constant]:
 
 
 def sample(found: Sequence[Constant], of_column: int) -> list[Constant]:
-    """All constants of modules, and of each column of a record as many as this, evenly over it."""
+    """All constants of modules, and of each column of a record at most so many, evenly over it."""
     drawn: list[Constant] = []
-    for place, of_one in groupby(sorted(found, key=_column), key=_column):
+    for (file, _), of_one in groupby(sorted(found, key=_column), key=_column):
         together = list(of_one)
-        every = math.ceil(len(together) / of_column) if place[0].startswith("records/") else 1
+        every = math.ceil(len(together) / of_column) if file.startswith("records/") else 1
         drawn += together[::every]
     return drawn
 

@@ -82,7 +82,9 @@ def test_other_numbers_are_no_figure_numbers(text: str) -> None:
 
 
 @pytest.mark.parametrize("entry", FIGURES, ids=SLUGS)
-@pytest.mark.parametrize("language", ["en", pytest.param("zh", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "language", LANGUAGES[:1] + tuple(pytest.param(one, marks=pytest.mark.long) for one in LANGUAGES[1:])
+)
 def test_every_label_is_used_by_the_figure(language: str, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[str] = set()
     monkeypatch.setattr(words_module, "tables", lambda named: {entry.slug: Listening(tables(named)[entry.slug], asked)})
